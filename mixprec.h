@@ -1,0 +1,2085 @@
+/* mixprec.h - mixed-precision arithmetic for C - version 0.1.0 - MIT-0 OR Unlicense, your choice (text at the end)
+
+   Quick start. In ONE C or C++ file of the project, put the implementation:
+
+       #define MIXPREC_IMPLEMENTATION
+       #include "mixprec.h"
+
+   Everywhere else just include the header. Then, with no compiler flag and nothing to link:
+
+       mixprec_f16 half = mixprec_f32_to_f16(0.1f);                      one number, inlined
+       mixprec_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n);          an array, at memory speed
+       mixprec_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k,         C = A B, FP32 accumulation
+                    1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f, c, MIXPREC_F32, n);
+       mixprec_scaler s;  mixprec_scaler_init(&s);                       loss scaling, per step:
+       loss = mixprec_scaler_scale(&s, loss);                              backward pass follows
+       mixprec_scaler_unscale(&s, grad32, grad16, MIXPREC_F16, n);         once per gradient tensor
+       if (mixprec_scaler_update(&s)) optimizer_step();                    0 means: skip this step
+
+   What is guaranteed
+     - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
+       once, subnormals and -0 are kept, a NaN stays a NaN. The bits do not depend on the CPU, the compiler, its options
+       (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ).
+     - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same bits
+       on every instruction set, for any batch size, leading dimension, blocking and split over threads.
+     - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller come
+       back as they were. A call that returns an error has not written to its outputs.
+
+   What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major matrices.
+
+   Contents (search for the tag in square brackets)
+     [TOP]       this page
+     [CONFIG]    macros to set before the include
+     [TYPES]     formats, enumerations, status codes, structures
+     [SCALAR]    one number at a time, inline, integer-only
+     [API]       the functions and their contracts; stop reading there if you only use the library
+     [PLATFORM]  compiler attributes, memory, the floating-point environment
+     [CPU]       which instruction set this machine has
+     [VEC-C]     kernels in portable C
+     [VEC-AVX2]  kernels for AVX2 + F16C + FMA
+     [VEC-AVX512] kernels for AVX-512 F/BW/DQ/VL
+     [VEC-NEON]  kernels for AArch64
+     [CONVERT]   arrays from any type to any type
+     [GEMM]      matrix multiplication
+     [SCALER]    the loss scaler
+     [DISPATCH]  one table of kernels for each instruction set
+     [PUBLIC]    argument checks and entry points
+     [HISTORY]   changes and the licence text
+*/
+
+#ifndef MIXPREC_H
+#define MIXPREC_H
+
+#define MIXPREC_VERSION_MAJOR 0
+#define MIXPREC_VERSION_MINOR 1
+#define MIXPREC_VERSION_PATCH 0
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ================================================================================================================== */
+/* [CONFIG] Macros to set before the include                                                                          */
+/* ================================================================================================================== */
+
+/* MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
+   MIXPREC_STATIC           Every function becomes static: several files may then each have the implementation.
+   MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
+   MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
+   MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in the
+                            workspace it is given, or, more slowly, in about 2 KB of stack.
+   MIXPREC_NO_CONVERT       Leaves out mixprec_convert and mixprec_convert_ex.
+   MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
+   MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
+   MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
+                            The allocator for GEMM's workspace: both or neither. Default: malloc and free.
+   MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. Default 32768.
+   MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
+
+#if defined(MIXPREC_MALLOC) != defined(MIXPREC_FREE)
+#error "mixprec: define both MIXPREC_MALLOC and MIXPREC_FREE, or neither"
+#endif
+#ifndef MIXPREC_MAX_ISA
+#define MIXPREC_MAX_ISA 3
+#endif
+#ifndef MIXPREC_GEMM_STACK
+#define MIXPREC_GEMM_STACK 32768
+#endif
+#ifndef MIXPREC_ASSERT
+#define MIXPREC_ASSERT(x) ((void)0)
+#endif
+
+#ifdef MIXPREC_STATIC
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define MIXPREC_API static __attribute__((unused))
+#else
+#define MIXPREC_API static
+#endif
+#elif defined(__cplusplus)
+#define MIXPREC_API extern "C"
+#else
+#define MIXPREC_API extern
+#endif
+
+/* The number of products that GEMM sums before it adds the sum to the total: part of the definition of the result, so it
+   is no option. 512 ran within 0.5 % of 1024 in an AVX-512 kernel and keeps the panel of B of an AVX2 kernel in L1. */
+#define MIXPREC_GEMM_KBLOCK 512
+
+/* ================================================================================================================== */
+/* [TYPES] Formats, enumerations, status codes, structures                                                            */
+/* ================================================================================================================== */
+
+/* Storage types: the bits, nothing else. Four distinct structures, so that the compiler refuses to mix formats and never
+   promotes one to an integer. Layout-compatible with __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, _Float16. */
+typedef struct mixprec_f16 {
+    uint16_t bits; /* IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits */
+} mixprec_f16;
+typedef struct mixprec_bf16 {
+    uint16_t bits; /* bfloat16: the upper half of a binary32: 1, 8, 7 */
+} mixprec_bf16;
+typedef struct mixprec_e4m3 {
+    uint8_t bits; /* OCP 8-bit floating point (OFP8) revision 1.0, E4M3: 1, 4, 3; no Inf; NaN is 0x7F and 0xFF; max 448 */
+} mixprec_e4m3;
+typedef struct mixprec_e5m2 {
+    uint8_t bits; /* OFP8 revision 1.0, E5M2: 1, 5, 2; Inf and NaN as in IEEE 754; max 57344 */
+} mixprec_e5m2;
+
+/* The format table: everything about a binary format follows from one row.
+   X(name, enumerator, bits, mantissa bits, exponent bias, largest finite code, code of an overflow: Inf, or E4M3's NaN) */
+#define MIXPREC_FORMATS_(X)                                                                                            \
+    X(f32, MIXPREC_F32, 32, 23, 127, 0x7F7FFFFFu, 0x7F800000u)                                                         \
+    X(f16, MIXPREC_F16, 16, 10, 15, 0x7BFFu, 0x7C00u)                                                                  \
+    X(bf16, MIXPREC_BF16, 16, 7, 127, 0x7F7Fu, 0x7F80u)                                                                \
+    X(e4m3, MIXPREC_E4M3, 8, 3, 7, 0x7Eu, 0x7Fu)                                                                       \
+    X(e5m2, MIXPREC_E5M2, 8, 2, 15, 0x7Bu, 0x7Cu)
+
+typedef enum mixprec_dtype {
+    MIXPREC_NONE = 0,
+    MIXPREC_F32,
+    MIXPREC_F64,
+    MIXPREC_F16,
+    MIXPREC_BF16,
+    MIXPREC_E4M3,
+    MIXPREC_E5M2
+} mixprec_dtype;
+#define MIXPREC_DTYPE_COUNT 7 /* dtypes are 1 .. MIXPREC_DTYPE_COUNT - 1 */
+
+typedef enum mixprec_round {
+    MIXPREC_ROUND_NEAREST_EVEN = 0,
+    MIXPREC_ROUND_TOWARD_ZERO,
+    MIXPREC_ROUND_UP,          /* toward +Inf */
+    MIXPREC_ROUND_DOWN,        /* toward -Inf */
+    MIXPREC_ROUND_NEAREST_AWAY, /* ties away from zero */
+    MIXPREC_ROUND_STOCHASTIC   /* up with the probability of the discarded fraction: see mixprec_encode */
+} mixprec_round;
+
+/* What becomes of a value that is too large after rounding, and of Inf. NaN stays NaN always. */
+typedef enum mixprec_overflow {
+    MIXPREC_OVERFLOW_IEEE = 0,         /* Inf (E4M3: NaN); to +-max where IEEE 754 says so for a directed mode */
+    MIXPREC_OVERFLOW_SATURATE,         /* +-max, for Inf too: CUDA's __NV_SATFINITE */
+    MIXPREC_OVERFLOW_SATURATE_KEEP_INF /* +-max for finite values; Inf as in the IEEE policy: ml_dtypes' saturation */
+} mixprec_overflow;
+
+typedef enum mixprec_transpose { MIXPREC_NO_TRANS = 0, MIXPREC_TRANS } mixprec_transpose;
+
+typedef enum mixprec_isa {
+    MIXPREC_ISA_AUTO = 0, /* the best one that this CPU and operating system can run */
+    MIXPREC_ISA_C,
+    MIXPREC_ISA_AVX2,   /* AVX2, F16C, FMA */
+    MIXPREC_ISA_AVX512, /* the former and AVX-512 F, BW, DQ, VL */
+    MIXPREC_ISA_NEON    /* AArch64 */
+} mixprec_isa;
+
+/* X(enumerator, text of mixprec_status_string) */
+#define MIXPREC_STATUSES_(X)                                                                                           \
+    X(MIXPREC_OK, "success")                                                                                           \
+    X(MIXPREC_ERR_NULL, "a pointer is NULL while its size is not zero")                                                \
+    X(MIXPREC_ERR_DTYPE, "unknown dtype")                                                                              \
+    X(MIXPREC_ERR_ROUND, "unknown rounding mode")                                                                      \
+    X(MIXPREC_ERR_OVERFLOW, "unknown overflow policy")                                                                 \
+    X(MIXPREC_ERR_TRANSPOSE, "unknown transpose value")                                                                \
+    X(MIXPREC_ERR_ISA, "this instruction set is unknown, not compiled in, or not available on this CPU")               \
+    X(MIXPREC_ERR_LEADING_DIMENSION, "a leading dimension is smaller than the row it must hold")                       \
+    X(MIXPREC_ERR_SIZE, "the sizes overflow size_t")                                                                   \
+    X(MIXPREC_ERR_OVERLAP, "an output overlaps an input in a way that is not supported")                               \
+    X(MIXPREC_ERR_SCALE, "a scale is NaN, infinite, zero or negative")                                                 \
+    X(MIXPREC_ERR_WORKSPACE, "the workspace is too small")                                                             \
+    X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")
+
+typedef enum mixprec_status {
+#define MIXPREC_STATUS_(name, text) name,
+    MIXPREC_STATUSES_(MIXPREC_STATUS_)
+#undef MIXPREC_STATUS_
+    MIXPREC_STATUS_COUNT
+} mixprec_status;
+
+/* Options of mixprec_convert_ex. All zero: round to nearest even, IEEE overflow, no scaling, the best instruction set. */
+typedef struct mixprec_convert_options {
+    mixprec_round round;
+    mixprec_overflow overflow;
+    float scale;     /* each element is multiplied by this first; 0 means 1. See mixprec_convert_ex. */
+    mixprec_isa isa; /* run this path; for tests and benchmarks */
+    uint64_t seed;   /* MIXPREC_ROUND_STOCHASTIC: the stream of random numbers ... */
+    uint64_t offset; /* ... and the index of element 0 in it: a caller who splits an array passes where each part starts */
+} mixprec_convert_options;
+
+/* The arguments of mixprec_gemm_ex. A field that is zero means the common case. */
+typedef struct mixprec_gemm_desc {
+    mixprec_transpose trans_a, trans_b;
+    size_t m, n, k;
+    const double *alpha; /* NULL: 1. With fp32 accumulation it is first rounded to fp32. */
+    const double *beta;  /* NULL: 0, and C is not read. Rounded likewise. */
+    const void *a;       /* m x k, or k x m when trans_a */
+    mixprec_dtype a_type;
+    size_t lda; /* elements from one row to the next; 0: rows without gaps. ldb and ldc likewise. */
+    const void *b; /* k x n, or n x k when trans_b */
+    mixprec_dtype b_type;
+    size_t ldb;
+    void *c; /* m x n */
+    mixprec_dtype c_type;
+    size_t ldc;
+    mixprec_round round; /* how the results are narrowed to c_type; MIXPREC_ROUND_STOCHASTIC draws number row*n + column */
+    mixprec_overflow overflow;
+    uint64_t seed;
+    mixprec_isa isa;       /* run this path; for tests and benchmarks */
+    void *workspace;       /* NULL: stack, or the allocator. Any alignment. */
+    size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
+} mixprec_gemm_desc;
+
+/* The state of a loss scaler: plain data, no pointers. A copy of it, or its bytes, is a checkpoint. The fields may be set
+   after mixprec_scaler_init; mixprec_scaler_check tells whether they make sense. */
+typedef struct mixprec_scaler {
+    float scale;            /* what the loss is multiplied by. 2^16 */
+    float min_scale;        /* the scale never falls below this, nor below 2^-126. 2^-14 */
+    float max_scale;        /* the scale never grows beyond this. 2^24 */
+    int32_t growth_interval; /* updates in a row without overflow before the scale grows. 2000 */
+    double growth_factor;   /* 2.0; 1.0 for a static scale */
+    double backoff_factor;  /* 0.5; 1.0 for a static scale */
+    int32_t hysteresis;     /* overflows before the scale falls. 1 */
+    int32_t growth_tracker; /* updates since the last overflow or growth */
+    int32_t hysteresis_used; /* overflows so far that count towards hysteresis; 0 again after a growth interval */
+    int32_t found_inf;       /* an Inf or NaN was seen since the last update */
+} mixprec_scaler;
+
+/* What a format can hold; from mixprec_format. */
+typedef struct mixprec_format_info {
+    const char *name; /* "f32", "f64", "f16", "bf16", "e4m3", "e5m2" */
+    int bits, exponent_bits, mantissa_bits, bias;
+    int has_inf;
+    double max, min_normal, min_subnormal;
+    double epsilon; /* the distance from 1 to the next larger value */
+} mixprec_format_info;
+
+/* ================================================================================================================== */
+/* [SCALAR] One number at a time: static inline, integer-only, no implementation needed                               */
+/* ================================================================================================================== */
+
+/* Integers only, so that neither -ffast-math, FTZ, DAZ, the rounding mode nor x87's extra precision can change a result,
+   and so that a CPU without a floating-point unit needs no software floating point for them. Thread-safe. */
+
+#if defined(__GNUC__) || defined(__TINYC__)
+#define MIXPREC_INLINE static inline __attribute__((unused))
+#else
+#define MIXPREC_INLINE static inline
+#endif
+
+/* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that this
+   header supports defines it, in C++ too. */
+MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
+    union {
+        float value;
+        uint32_t bits;
+    } u;
+    u.value = x;
+    return u.bits;
+}
+MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
+    union {
+        uint32_t bits;
+        float value;
+    } u;
+    u.bits = bits;
+    return u.value;
+}
+MIXPREC_INLINE uint64_t mixprec_f64_bits_(double x) {
+    union {
+        double value;
+        uint64_t bits;
+    } u;
+    u.value = x;
+    return u.bits;
+}
+MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
+    union {
+        uint64_t bits;
+        double value;
+    } u;
+    u.bits = bits;
+    return u.value;
+}
+
+/* A row of the format table as numbers. */
+typedef struct mixprec_layout_ {
+    int mantissa_bits, bias;
+    uint32_t sign_code, max_code, overflow_code;
+} mixprec_layout_;
+#define MIXPREC_LAYOUT_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                    \
+    static const mixprec_layout_ mixprec_layout_##name##_ = {mantissa, bias, 1u << ((bits)-1), max_code, overflow_code};
+MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
+#undef MIXPREC_LAYOUT_
+
+/* Random bits for stochastic rounding: element `index` of stream `seed`. Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror,
+   Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; the generator of JAX), key = seed (low word, high word),
+   counter = index / 2 (low, high), output word index % 2. A pure function: any machine and any split of an array agree. */
+MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
+    static const uint8_t rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+    uint32_t key[3], x0, x1;
+    int i;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    x0 = (uint32_t)(index >> 1) + key[0];
+    x1 = (uint32_t)(index >> 33) + key[1];
+    for (i = 0; i < 20; i++) {
+        x0 += x1;
+        x1 = (x1 << rotation[i & 7] | x1 >> (32 - rotation[i & 7])) ^ x0;
+        if ((i & 3) == 3) {
+            uint32_t step = (uint32_t)i / 4 + 1;
+            x0 += key[step % 3];
+            x1 += key[(step + 1) % 3] + step;
+        }
+    }
+    return (index & 1) ? x1 : x0;
+}
+
+/* Rounding, one rule for every mode: `fraction` is what lies below the last kept bit, in units of 2^-32 of that bit; the
+   magnitude goes up when fraction + threshold carries out of 32 bits. Where the exact fraction is longer than 32 bits, a
+   lost nonzero part must stand in bit 0 of it, except for stochastic rounding, which is defined on its upper 32 bits. */
+MIXPREC_INLINE uint32_t mixprec_round_threshold_(mixprec_round round, uint32_t sign, uint32_t odd, uint32_t random) {
+    switch (round) {
+    case MIXPREC_ROUND_TOWARD_ZERO: return 0;
+    case MIXPREC_ROUND_UP: return sign ? 0 : 0xFFFFFFFFu;
+    case MIXPREC_ROUND_DOWN: return sign ? 0xFFFFFFFFu : 0;
+    case MIXPREC_ROUND_NEAREST_AWAY: return 0x80000000u;
+    case MIXPREC_ROUND_STOCHASTIC: return random;
+    case MIXPREC_ROUND_NEAREST_EVEN: break;
+    }
+    return 0x7FFFFFFFu + odd;
+}
+
+/* Does an overflow stay at the largest finite value in this mode? IEEE 754-2019, 7.4. */
+MIXPREC_INLINE int mixprec_overflow_to_max_(mixprec_round round, uint32_t sign) {
+    return round == MIXPREC_ROUND_TOWARD_ZERO || (round == MIXPREC_ROUND_UP && sign) ||
+           (round == MIXPREC_ROUND_DOWN && !sign);
+}
+
+/* Puts a number together: biased target exponent (at least 1), the mantissa with its leading bit, and the fraction. */
+MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent, uint32_t mantissa,
+                                          uint32_t fraction, mixprec_round round, mixprec_overflow overflow,
+                                          uint32_t random) {
+    uint32_t threshold = mixprec_round_threshold_(round, sign, mantissa & 1u, random);
+    uint32_t code = to->overflow_code;
+    /* One exponent above the largest one overflows whatever the mantissa; farther ones would not fit the addition. */
+    if (exponent <= (int32_t)(to->overflow_code >> to->mantissa_bits) + 1)
+        code = ((uint32_t)(exponent - 1) << to->mantissa_bits) + mantissa +
+               (uint32_t)((uint32_t)(fraction + threshold) < threshold);
+    if (code > to->max_code)
+        code = overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(round, sign) ? to->max_code
+                                                                                          : to->overflow_code;
+    return code | (sign ? to->sign_code : 0);
+}
+
+/* From the bits of a binary32 to any format of 32 bits or fewer. */
+MIXPREC_INLINE uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_ *to, mixprec_round round,
+                                            mixprec_overflow overflow, uint32_t random) {
+    uint32_t sign = bits >> 31, mantissa = bits & 0x7FFFFFu, kept, fraction;
+    int32_t exponent = (int32_t)(bits >> 23 & 0xFF), target = exponent - 127 + to->bias;
+    int shift = 23 - to->mantissa_bits;
+    if (exponent == 0xFF) {
+        uint32_t code = to->overflow_code;
+        if (mantissa)
+            code |= (1u << (to->mantissa_bits - 1)) | mantissa >> shift; /* NaN: quiet, with the upper payload */
+        else if (overflow == MIXPREC_OVERFLOW_SATURATE)
+            code = to->max_code;
+        return code | (sign ? to->sign_code : 0);
+    }
+    if (exponent)
+        mantissa |= 0x800000u;
+    else
+        target++;
+    if (target < 1) {
+        shift += 1 - target;
+        target = 1;
+    }
+    if (shift < 32) {
+        kept = mantissa >> shift;
+        fraction = shift ? mantissa << (32 - shift) : 0;
+    } else {
+        int beyond = shift - 32;
+        kept = 0;
+        fraction = beyond < 32 ? mantissa >> beyond : 0;
+        if (round != MIXPREC_ROUND_STOCHASTIC && mantissa)
+            fraction |= 1;
+    }
+    return mixprec_assemble_(to, sign, target, kept, fraction, round, overflow, random);
+}
+
+/* From the bits of a binary64 to any format of 32 bits or fewer, rounded once. */
+MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_ *to, mixprec_round round,
+                                            mixprec_overflow overflow, uint32_t random) {
+    uint32_t sign = (uint32_t)(bits >> 63), kept, fraction = 0;
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+    int32_t exponent = (int32_t)(bits >> 52 & 0x7FF), target = exponent - 1023 + to->bias;
+    int shift = 52 - to->mantissa_bits;
+    if (exponent == 0x7FF) {
+        uint32_t code = to->overflow_code;
+        if (mantissa)
+            code |= (1u << (to->mantissa_bits - 1)) | (uint32_t)(mantissa >> shift);
+        else if (overflow == MIXPREC_OVERFLOW_SATURATE)
+            code = to->max_code;
+        return code | (sign ? to->sign_code : 0);
+    }
+    if (exponent)
+        mantissa |= (uint64_t)1 << 52;
+    else
+        target++;
+    if (target < 1) {
+        shift += 1 - target;
+        target = 1;
+    }
+    kept = shift < 64 ? (uint32_t)(mantissa >> shift) : 0;
+    if (shift < 32)
+        fraction = (uint32_t)(mantissa << (32 - shift));
+    else if (shift < 96)
+        fraction = (uint32_t)(mantissa >> (shift - 32));
+    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 &&
+        (shift >= 96 ? mantissa : mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
+        fraction |= 1;
+    return mixprec_assemble_(to, sign, target, kept, fraction, round, overflow, random);
+}
+
+/* From any format of 16 bits or fewer to the bits of a binary32: exact. A NaN gets its quiet bit. */
+MIXPREC_INLINE uint32_t mixprec_widen_(uint32_t code, const mixprec_layout_ *from) {
+    uint32_t sign = (code & from->sign_code) ? 0x80000000u : 0, magnitude = code & (from->sign_code - 1u);
+    int shift = 23 - from->mantissa_bits;
+    uint32_t mantissa = (magnitude << shift) & 0x7FFFFFu;
+    int32_t exponent = (int32_t)(magnitude >> from->mantissa_bits);
+    if (magnitude > from->max_code)
+        return sign | 0x7F800000u | (mantissa ? mantissa | 0x400000u : 0);
+    if (from->bias == 127)
+        return sign | magnitude << shift; /* bfloat16, whose subnormals are subnormals of binary32 */
+    if (!exponent) {
+        if (!mantissa)
+            return sign;
+        exponent = 1; /* normalise: at most 10 places */
+        if (mantissa < 0x8000u) {
+            mantissa <<= 8;
+            exponent -= 8;
+        }
+        if (mantissa < 0x80000u) {
+            mantissa <<= 4;
+            exponent -= 4;
+        }
+        if (mantissa < 0x200000u) {
+            mantissa <<= 2;
+            exponent -= 2;
+        }
+        if (mantissa < 0x400000u) {
+            mantissa <<= 1;
+            exponent -= 1;
+        }
+        mantissa <<= 1; /* the leading bit goes to bit 23, where it counts as one exponent */
+        exponent -= 2;
+    }
+    return sign | (((uint32_t)(exponent + 127 - from->bias) << 23) + mantissa);
+}
+
+/* From the bits of a binary32 to those of a binary64: exact. A cast would lose subnormals under DAZ. */
+MIXPREC_INLINE uint64_t mixprec_f32_bits_to_f64_bits_(uint32_t bits) {
+    uint64_t sign = (uint64_t)(bits >> 31) << 63, mantissa = (uint64_t)(bits & 0x7FFFFFu) << 29;
+    uint32_t exponent = bits >> 23 & 0xFF;
+    if (exponent == 0xFF)
+        return sign | (uint64_t)0x7FF << 52 | mantissa | (mantissa ? (uint64_t)1 << 51 : 0);
+    if (exponent == 0) {
+        if (!mantissa)
+            return sign;
+        for (exponent = 1; !(mantissa >> 52); exponent--)
+            mantissa <<= 1;
+        return sign | (((uint64_t)(exponent + 895) << 52) + mantissa);
+    }
+    return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
+}
+
+/* For each of f16, bf16, e4m3, e5m2 (T):
+     float     mixprec_T_to_f32(mixprec_T)       exact
+     double    mixprec_T_to_f64(mixprec_T)       exact
+     mixprec_T mixprec_f32_to_T(float)           to nearest even, MIXPREC_OVERFLOW_IEEE
+     mixprec_T mixprec_f64_to_T(double)          the same, rounded once, not by way of float
+     mixprec_T mixprec_f32_to_T_sat(float)       to nearest even, MIXPREC_OVERFLOW_SATURATE
+     mixprec_T mixprec_f64_to_T_sat(double)      the same */
+#define MIXPREC_SCALAR_(name, storage)                                                                                 \
+    MIXPREC_INLINE float mixprec_##name##_to_f32(mixprec_##name x) {                                                   \
+        return mixprec_f32_from_bits_(mixprec_widen_(x.bits, &mixprec_layout_##name##_));                              \
+    }                                                                                                                  \
+    MIXPREC_INLINE double mixprec_##name##_to_f64(mixprec_##name x) {                                                  \
+        return mixprec_f64_from_bits_(                                                                                 \
+            mixprec_f32_bits_to_f64_bits_(mixprec_widen_(x.bits, &mixprec_layout_##name##_)));                         \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_f32_to_##name(float x) {                                                     \
+        mixprec_##name y;                                                                                              \
+        y.bits = (storage)mixprec_narrow_f32_(mixprec_f32_bits_(x), &mixprec_layout_##name##_,                         \
+                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);                   \
+        return y;                                                                                                      \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_f64_to_##name(double x) {                                                    \
+        mixprec_##name y;                                                                                              \
+        y.bits = (storage)mixprec_narrow_f64_(mixprec_f64_bits_(x), &mixprec_layout_##name##_,                         \
+                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);                   \
+        return y;                                                                                                      \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_f32_to_##name##_sat(float x) {                                               \
+        mixprec_##name y;                                                                                              \
+        y.bits = (storage)mixprec_narrow_f32_(mixprec_f32_bits_(x), &mixprec_layout_##name##_,                         \
+                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);               \
+        return y;                                                                                                      \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_f64_to_##name##_sat(double x) {                                              \
+        mixprec_##name y;                                                                                              \
+        y.bits = (storage)mixprec_narrow_f64_(mixprec_f64_bits_(x), &mixprec_layout_##name##_,                         \
+                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);               \
+        return y;                                                                                                      \
+    }
+MIXPREC_SCALAR_(f16, uint16_t)
+MIXPREC_SCALAR_(bf16, uint16_t)
+MIXPREC_SCALAR_(e4m3, uint8_t)
+MIXPREC_SCALAR_(e5m2, uint8_t)
+#undef MIXPREC_SCALAR_
+
+MIXPREC_INLINE const mixprec_layout_ *mixprec_layout_of_(mixprec_dtype dtype) {
+    switch (dtype) {
+#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                       \
+    case dtype: return &mixprec_layout_##name##_;
+        MIXPREC_FORMATS_(MIXPREC_ROW_)
+#undef MIXPREC_ROW_
+    case MIXPREC_NONE:
+    case MIXPREC_F64: break;
+    }
+    return NULL;
+}
+
+/* x rounded once to any format of 32 bits or fewer, in any mode; the code is returned in the low bits. `random` is used by
+   MIXPREC_ROUND_STOCHASTIC only: with f = the discarded fraction of an ulp, the magnitude is rounded up exactly when
+   floor(f * 2^32) + random >= 2^32, so with uniform random bits the probability of rounding up is floor(f * 2^32) / 2^32.
+   Overflow is judged after rounding. For MIXPREC_F64, which does not fit, and for an unknown dtype: 0. */
+MIXPREC_INLINE uint32_t mixprec_encode(double x, mixprec_dtype dtype, mixprec_round round, mixprec_overflow overflow,
+                                       uint32_t random) {
+    const mixprec_layout_ *to = mixprec_layout_of_(dtype);
+    return to ? mixprec_narrow_f64_(mixprec_f64_bits_(x), to, round, overflow, random) : 0;
+}
+
+/* The value of a code: exact. Bits above the format's width are ignored. For MIXPREC_F64 and an unknown dtype: NaN. */
+MIXPREC_INLINE double mixprec_decode(uint32_t bits, mixprec_dtype dtype) {
+    const mixprec_layout_ *from = mixprec_layout_of_(dtype);
+    if (!from)
+        return mixprec_f64_from_bits_((uint64_t)0x7FF8 << 48);
+    if (dtype != MIXPREC_F32)
+        bits = mixprec_widen_(bits, from);
+    return mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(bits));
+}
+
+/* ================================================================================================================== */
+/* [API] Functions and their contracts                                                                                */
+/* ================================================================================================================== */
+
+/* All functions are thread-safe as long as no two calls write to the same memory. A pointer needs no alignment beyond
+   that of its element type. On any status but MIXPREC_OK the outputs are untouched. */
+
+/* ---- what there is ---- */
+
+MIXPREC_API const char *mixprec_status_string(mixprec_status status); /* never NULL */
+MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype);      /* "f16"; "unknown" for anything else */
+MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype);           /* bytes of an element; 0 for an unknown dtype */
+MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa);            /* "avx512"; "unknown" for anything else */
+MIXPREC_API int mixprec_isa_available(mixprec_isa isa);               /* 1 when compiled in and runnable here */
+MIXPREC_API mixprec_isa mixprec_isa_best(void);                       /* what MIXPREC_ISA_AUTO stands for here */
+
+/* Fills *info with the limits of a format. MIXPREC_ERR_DTYPE for an unknown one, MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_info *info);
+
+/* ---- arrays ---- */
+
+#ifndef MIXPREC_NO_CONVERT
+/* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the IEEE
+   overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike (the memory
+   must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0.
+   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
+MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                           size_t n);
+
+/* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32 (in
+   f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed; equal
+   types are then rounded too, not copied. With MIXPREC_ROUND_STOCHASTIC element i uses
+   mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf,
+   negative), MIXPREC_ERR_ISA. */
+MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                              size_t n, const mixprec_convert_options *options);
+#endif
+
+/* ---- matrices ---- */
+
+#ifndef MIXPREC_NO_GEMM
+/* C = alpha op(A) op(B) + beta C, row-major; op(A) is m x k, op(B) is k x n, C is m x n; op(X) is X or its transpose. lda is
+   the distance in elements from one row of A as stored to the next: at least k (m when ta is MIXPREC_TRANS); ldb at least n
+   (k); ldc at least n; and at least 1. Every combination of dtypes is allowed.
+
+   Numbers. f64 times f64 accumulates in f64; everything else in fp32, to which an f64 operand paired with a narrower one is
+   first rounded. The order is part of the contract: k is split into chunks of MIXPREC_GEMM_KBLOCK = 512; within a chunk
+   s = 0, then s = fma(a, b, s) for rising k; the chunks' sums are added in rising order, t = s0, t = t + s1, ... Then the
+   epilogue, one rounding each: x = alpha * t, y = beta * c, x + y (only where beta is not 0), in the accumulator's type, or
+   in f64 when C is f64; then the narrowing to C's type, to nearest even, IEEE overflow.
+   Products of f16, e4m3 and e5m2 values are exact in fp32 (of bf16 too unless they under- or overflow), so a CPU without
+   FMA gives the same bits. For f32 and f64 the bits agree between paths that have FMA; portable C multiplies, then adds,
+   unless the compiler contracts it. A NaN is a NaN, but its payload and sign are not specified. Compiling this header's
+   implementation with -ffast-math voids the order in portable C.
+   The caller's rounding mode, FTZ and DAZ have no effect on x86-64 and AArch64; subnormals are kept.
+
+   As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which may
+   then be NULL; m, n, k may be 0. C must not overlap A or B: MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not
+   touched. Workspace comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails).
+   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
+
+   Several threads: let each compute a range of rows of C with a call of its own; the bits are the same. */
+MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
+                                        float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
+                                        mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
+                                        size_t ldc);
+
+/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Also: MIXPREC_ERR_ROUND,
+   MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE. */
+MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
+
+/* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer may
+   be NULL. Fields .workspace and .workspace_size are ignored. Returns what mixprec_gemm_ex would say of the sizes, types
+   and modes; on an error nothing is written. */
+MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
+#endif
+
+/* ---- loss scaling ---- */
+
+#ifndef MIXPREC_NO_SCALER
+/* Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, 3.2) with the arithmetic and the
+   defaults of PyTorch's GradScaler: scale 2^16, growth 2, backoff 0.5, interval 2000; hysteresis after Megatron-LM. The
+   scale stays a finite normal number within [min_scale, max_scale] whatever happens. */
+MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
+
+/* A scale that never changes; steps with an overflow are still skipped. MIXPREC_ERR_SCALE, and no write, unless scale is
+   finite, normal and positive. MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, float scale);
+
+/* MIXPREC_OK when the fields make sense, after they were set by hand or read from a file: scale, min_scale and max_scale
+   finite, normal, positive and in order; growth factor finite and >= 1, backoff factor in (0, 1]; interval, hysteresis >= 1;
+   trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler);
+
+/* loss * scale. Multiply the loss with it, or the gradient that starts the backward pass. */
+MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss);
+
+/* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32. grad is f32, f64, f16, bf16, e4m3 or e5m2; dst may be grad
+   itself when that is f32, and must not overlap it otherwise. Returns 1 when an element of grad is Inf or NaN, or became Inf
+   by unscaling, else 0; the scaler keeps that until mixprec_scaler_update. All of dst is written in either case. Call it
+   once per gradient tensor; with several optimisers, OR the results of each one's tensors to learn which of them to skip.
+   Bad arguments: the negative of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing written or kept.
+   The scaler is written to: threads that share one need a copy each, whose found_inf fields are then OR-ed. */
+MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
+                                       size_t n);
+
+/* The same on one instruction set, for tests and benchmarks. Also -MIXPREC_ERR_ISA. */
+MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
+                                          size_t n, mixprec_isa isa);
+
+/* Ends a step: once, after all gradients of all optimisers are unscaled. Returns 1: take the step, 0: skip it (found_inf
+   was set). Then adapts the scale. After an overflow the growth tracker restarts and one unit of hysteresis is used up;
+   when none is left, scale = max((float)(scale * backoff_factor), min_scale). Otherwise the tracker counts up; on reaching
+   growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor), unless that were not
+   finite or above max_scale, when the scale stays. Clears found_inf. */
+MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
+#endif
+
+#endif /* MIXPREC_H: stop reading here if you only use the library. */
+
+#ifdef MIXPREC_IMPLEMENTATION
+#ifndef MIXPREC_IMPLEMENTED_
+#define MIXPREC_IMPLEMENTED_
+
+/* ================================================================================================================== */
+/* [PLATFORM] Compiler attributes, memory, the floating-point environment                                             */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_STDLIB
+#include <string.h>
+#endif
+#if !defined(MIXPREC_MALLOC) && !defined(MIXPREC_NO_STDLIB)
+#include <stdlib.h>
+#define MIXPREC_MALLOC(bytes) malloc(bytes)
+#define MIXPREC_FREE(pointer) free(pointer)
+#endif
+
+#if defined(__TINYC__)
+#define MIXPREC_FORCE_INLINE_ static inline
+#define MIXPREC_NOINLINE_ static
+#define MIXPREC_FLATTEN_ static
+#define MIXPREC_UNROLL_
+#elif defined(__GNUC__)
+#define MIXPREC_FORCE_INLINE_ static inline __attribute__((always_inline, unused))
+#define MIXPREC_NOINLINE_ static __attribute__((noinline, unused))
+#define MIXPREC_FLATTEN_ static __attribute__((noinline, flatten, unused))
+#if defined(__clang__)
+#define MIXPREC_UNROLL_ _Pragma("clang loop unroll(full)")
+#else
+#define MIXPREC_UNROLL_ _Pragma("GCC unroll 16")
+#endif
+#elif defined(_MSC_VER)
+#define MIXPREC_FORCE_INLINE_ static __forceinline
+#define MIXPREC_NOINLINE_ static __declspec(noinline)
+#define MIXPREC_FLATTEN_ static
+#define MIXPREC_UNROLL_
+#else
+#define MIXPREC_FORCE_INLINE_ static inline
+#define MIXPREC_NOINLINE_ static
+#define MIXPREC_FLATTEN_ static
+#define MIXPREC_UNROLL_
+#endif
+
+/* Which instruction sets are compiled in. 32-bit x86 has too few vector registers for the GEMM kernels: portable C. */
+#if !defined(MIXPREC_NO_SIMD) && !defined(__TINYC__)
+#if (defined(__x86_64__) && defined(__GNUC__)) || (defined(_MSC_VER) && defined(_M_X64))
+#if MIXPREC_MAX_ISA >= 2
+#define MIXPREC_HAS_AVX2_ 1
+#endif
+#if MIXPREC_MAX_ISA >= 3
+#define MIXPREC_HAS_AVX512_ 1
+#endif
+#elif defined(__aarch64__) && defined(__GNUC__) && defined(__ARM_NEON) && defined(__AARCH64EL__)
+#define MIXPREC_HAS_NEON_ 1
+#endif
+#endif
+#if defined(MIXPREC_HAS_AVX2_)
+#include <immintrin.h>
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#define MIXPREC_TARGET_(features)
+#else
+#include <cpuid.h>
+#define MIXPREC_TARGET_(features) __attribute__((target(features)))
+#endif
+#elif defined(MIXPREC_HAS_NEON_)
+#include <arm_neon.h>
+#endif
+
+/* The kernels run in the default floating-point environment: nearest even, subnormals kept, no trap. The caller's one,
+   flags included, is put back afterwards. The code between begin and end must sit in functions that are not inlined: no
+   compiler knows that arithmetic must not move across the switch. */
+#if defined(MIXPREC_HAS_AVX2_)
+typedef unsigned int mixprec_fp_;
+static mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved = _mm_getcsr();
+    if (saved != 0x1F80u)
+        _mm_setcsr(0x1F80u);
+    return saved;
+}
+static void mixprec_fp_end_(mixprec_fp_ saved) {
+    if (_mm_getcsr() != saved)
+        _mm_setcsr(saved);
+}
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+typedef unsigned int mixprec_fp_;
+static mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1F80u);
+    return saved;
+}
+static void mixprec_fp_end_(mixprec_fp_ saved) {
+    __builtin_ia32_ldmxcsr(saved);
+}
+#elif defined(__aarch64__) && defined(__GNUC__)
+typedef struct mixprec_fp_ {
+    uint64_t control, status;
+} mixprec_fp_;
+static mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved;
+    uint64_t standard = 0;
+    __asm__ __volatile__("mrs %0, fpcr" : "=r"(saved.control)::"memory");
+    __asm__ __volatile__("mrs %0, fpsr" : "=r"(saved.status)::"memory");
+    __asm__ __volatile__("msr fpcr, %0" ::"r"(standard) : "memory");
+    return saved;
+}
+static void mixprec_fp_end_(mixprec_fp_ saved) {
+    __asm__ __volatile__("msr fpcr, %0" ::"r"(saved.control) : "memory");
+    __asm__ __volatile__("msr fpsr, %0" ::"r"(saved.status) : "memory");
+}
+#else
+typedef int mixprec_fp_;
+static mixprec_fp_ mixprec_fp_begin_(void) {
+    return 0;
+}
+static void mixprec_fp_end_(mixprec_fp_ saved) {
+    (void)saved;
+}
+#endif
+
+/* Where float expressions are kept in wider registers (x87), a store to a volatile rounds them. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
+#define MIXPREC_ROUNDED_ volatile
+#else
+#define MIXPREC_ROUNDED_
+#endif
+
+static size_t mixprec_min_(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+static size_t mixprec_round_up_(size_t x, size_t step) {
+    return (x + step - 1) / step * step;
+}
+static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
+#ifndef MIXPREC_NO_STDLIB
+    memmove(dst, src, bytes);
+#else
+    unsigned char *to = (unsigned char *)dst;
+    const unsigned char *from = (const unsigned char *)src;
+    if (to <= from)
+        while (bytes--)
+            *to++ = *from++;
+    else
+        while (bytes--)
+            to[bytes] = from[bytes];
+#endif
+}
+
+/* How narrowed values are rounded; index is that of the first element in the stochastic stream. */
+typedef struct mixprec_how_ {
+    mixprec_round round;
+    mixprec_overflow overflow;
+    uint64_t seed, index;
+} mixprec_how_;
+
+/* Elements that pass through a buffer on the stack at a time, and the unit that vector kernels work in. */
+#define MIXPREC_UNIT_ 64
+#ifdef MIXPREC_NO_STDLIB
+#define MIXPREC_BLOCK_ 64
+#else
+#define MIXPREC_BLOCK_ 256
+#endif
+
+/* What one instruction set provides: one constant table each in [DISPATCH]. A NULL entry means the one of portable C.
+   Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
+   destination's elements are not larger. All run in the default floating-point environment. */
+typedef struct mixprec_kernels_ {
+    mixprec_isa isa;
+    /* fp32 from any dtype but f32; f64 is rounded to nearest even. */
+    void (*load)(float *dst, const void *src, mixprec_dtype type, size_t n);
+    /* fp32 from f64, rounded to odd: a second rounding to a narrower format is then right in every mode. */
+    void (*load_odd)(float *dst, const double *src, size_t n);
+    /* Any dtype but f32 from fp32; to f64 exact. */
+    void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
+    /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
+    int (*unscale)(float *dst, const float *src, size_t n, float factor);
+
+    /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
+       tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w + i]. */
+    size_t tile_rows, tile_columns[2];
+    size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; block_depth in chunks */
+    /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is at
+       src[i + p * ld] when along is 1, else at src[i * ld + p]. */
+    void (*pack)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
+                 size_t depth, int wide);
+    /* t[i * ldt + j] = or += the products of the panels a (tile_rows wide) and b, in the canonical order, for i < rows, j <
+       columns. `depth` spans whole chunks but for the end of k. */
+    void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt, int first,
+                 int wide);
+} mixprec_kernels_;
+
+/* ================================================================================================================== */
+/* [CPU] Which instruction set this machine has                                                                       */
+/* ================================================================================================================== */
+
+#if defined(MIXPREC_HAS_AVX2_)
+static void mixprec_cpuid_(unsigned leaf, unsigned r[4]) {
+#if defined(_MSC_VER) && !defined(__clang__)
+    int registers[4];
+    __cpuidex(registers, (int)leaf, 0);
+    r[0] = (unsigned)registers[0];
+    r[1] = (unsigned)registers[1];
+    r[2] = (unsigned)registers[2];
+    r[3] = (unsigned)registers[3];
+#else
+    __cpuid_count(leaf, 0, r[0], r[1], r[2], r[3]);
+#endif
+}
+
+/* The registers that the operating system saves: XCR0. Only after CPUID has shown OSXSAVE. */
+static unsigned mixprec_xcr0_(void) {
+#if defined(_MSC_VER) && !defined(__clang__)
+    return (unsigned)_xgetbv(0);
+#else
+    unsigned low, high;
+    __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+#endif
+}
+
+/* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
+static mixprec_isa mixprec_detect_(void) {
+    unsigned r[4], leaf1_c, leaf7_b, xcr0;
+    const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, OSXSAVE, AVX, F16C */
+    const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
+    mixprec_cpuid_(0, r);
+    if (r[0] < 7)
+        return MIXPREC_ISA_C;
+    mixprec_cpuid_(1, r);
+    leaf1_c = r[2];
+    mixprec_cpuid_(7, r);
+    leaf7_b = r[1];
+    if ((leaf1_c & need1) != need1 || !(leaf7_b & 1u << 5))
+        return MIXPREC_ISA_C;
+    xcr0 = mixprec_xcr0_();
+    if ((xcr0 & 0x06u) != 0x06u) /* XMM, YMM */
+        return MIXPREC_ISA_C;
+#if defined(MIXPREC_HAS_AVX512_)
+    if ((leaf7_b & need512) == need512 && (xcr0 & 0xE6u) == 0xE6u) /* and opmask, ZMM */
+        return MIXPREC_ISA_AVX512;
+#else
+    (void)need512;
+#endif
+    return MIXPREC_ISA_AVX2;
+}
+
+/* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
+static mixprec_isa mixprec_cpu_(void) {
+    static int cached;
+#if defined(_MSC_VER) && !defined(__clang__)
+    int isa = *(volatile int *)&cached;
+    if (!isa)
+        *(volatile int *)&cached = isa = (int)mixprec_detect_();
+#else
+    int isa = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!isa)
+        __atomic_store_n(&cached, isa = (int)mixprec_detect_(), __ATOMIC_RELAXED);
+#endif
+    return (mixprec_isa)isa;
+}
+#elif defined(MIXPREC_HAS_NEON_)
+static mixprec_isa mixprec_cpu_(void) {
+    return MIXPREC_ISA_NEON; /* part of the base AArch64 architecture */
+}
+#else
+static mixprec_isa mixprec_cpu_(void) {
+    return MIXPREC_ISA_C;
+}
+#endif
+
+/* ================================================================================================================== */
+/* [VEC-C] Kernels in portable C: any n, any CPU                                                                      */
+/* ================================================================================================================== */
+
+MIXPREC_FLATTEN_ void mixprec_load_c_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    size_t i;
+    switch (type) {
+#define MIXPREC_ROW_(name, dtype)                                                                                      \
+    case dtype:                                                                                                        \
+        for (i = 0; i < n; i++)                                                                                        \
+            dst[i] = mixprec_##name##_to_f32(((const mixprec_##name *)src)[i]);                                        \
+        break;
+        MIXPREC_ROW_(f16, MIXPREC_F16)
+        MIXPREC_ROW_(bf16, MIXPREC_BF16)
+        MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
+        MIXPREC_ROW_(e5m2, MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64:
+        for (i = 0; i < n; i++)
+            dst[i] = mixprec_f32_from_bits_(mixprec_narrow_f64_(mixprec_f64_bits_(((const double *)src)[i]),
+                                                                &mixprec_layout_f32_, MIXPREC_ROUND_NEAREST_EVEN,
+                                                                MIXPREC_OVERFLOW_IEEE, 0));
+        break;
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+/* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and correctly
+   rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
+static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint64_t bits = mixprec_f64_bits_(src[i]);
+        uint32_t code = mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_IEEE, 0);
+        dst[i] = mixprec_f32_from_bits_(code | (mixprec_f32_bits_to_f64_bits_(code) != bits && (code & 0x7FFFFFFFu) < 0x7F800000u));
+    }
+}
+
+MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                       const mixprec_how_ *how) {
+    int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE;
+    size_t i;
+    switch (type) {
+#define MIXPREC_ROW_(name, dtype, storage)                                                                             \
+    case dtype:                                                                                                        \
+        if (plain)                                                                                                     \
+            for (i = 0; i < n; i++)                                                                                    \
+                ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name(src[i]);                                            \
+        else                                                                                                           \
+            for (i = 0; i < n; i++)                                                                                    \
+                ((mixprec_##name *)dst)[i].bits = (storage)mixprec_narrow_f32_(                                        \
+                    mixprec_f32_bits_(src[i]), &mixprec_layout_##name##_, how->round, how->overflow,                   \
+                    how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0);      \
+        break;
+        MIXPREC_ROW_(f16, MIXPREC_F16, uint16_t)
+        MIXPREC_ROW_(bf16, MIXPREC_BF16, uint16_t)
+        MIXPREC_ROW_(e4m3, MIXPREC_E4M3, uint8_t)
+        MIXPREC_ROW_(e5m2, MIXPREC_E5M2, uint8_t)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64:
+        for (i = 0; i < n; i++)
+            ((double *)dst)[i] = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(src[i])));
+        break;
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor) {
+    uint32_t found = 0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        dst[i] = src[i] * factor; /* an Inf or NaN in src is one in dst: the factor is neither 0 nor Inf */
+        found |= (mixprec_f32_bits_(dst[i]) & 0x7FFFFFFFu) >= 0x7F800000u;
+    }
+    return (int)found;
+}
+
+#ifndef MIXPREC_NO_GEMM
+/* The product and the sum: fused wherever the CPU can, as every vector path does. */
+#ifdef __FP_FAST_FMAF
+#define MIXPREC_FMA_F32_(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define MIXPREC_FMA_F32_(a, b, c) ((a) * (b) + (c))
+#endif
+#ifdef __FP_FAST_FMA
+#define MIXPREC_FMA_F64_(a, b, c) __builtin_fma(a, b, c)
+#else
+#define MIXPREC_FMA_F64_(a, b, c) ((a) * (b) + (c))
+#endif
+
+#define MIXPREC_TILE_ROWS_C_ 4
+#define MIXPREC_TILE_COLUMNS_C_ 8
+
+/* s += a panel of A times a panel of B, 4 x 8. */
+#define MIXPREC_ACCUMULATE_C_(type, fma)                                                                               \
+    static void mixprec_accumulate_##type##_c_(MIXPREC_ROUNDED_ type *s, const type *a, const type *b, size_t depth) { \
+        MIXPREC_ROUNDED_ type t[MIXPREC_TILE_ROWS_C_][MIXPREC_TILE_COLUMNS_C_];                                        \
+        size_t i, j;                                                                                                   \
+        for (i = 0; i < MIXPREC_TILE_ROWS_C_; i++)                                                                     \
+            for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++)                                                              \
+                t[i][j] = s[i * MIXPREC_TILE_COLUMNS_C_ + j];                                                          \
+        for (; depth; depth--, a += MIXPREC_TILE_ROWS_C_, b += MIXPREC_TILE_COLUMNS_C_) {                              \
+            MIXPREC_UNROLL_ for (i = 0; i < MIXPREC_TILE_ROWS_C_; i++)                                                 \
+                MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++)                                          \
+                    t[i][j] = fma(a[i], b[j], t[i][j]);                                                                \
+        }                                                                                                              \
+        for (i = 0; i < MIXPREC_TILE_ROWS_C_; i++)                                                                     \
+            for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++)                                                              \
+                s[i * MIXPREC_TILE_COLUMNS_C_ + j] = t[i][j];                                                          \
+    }                                                                                                                  \
+    static void mixprec_tile_##type##_c_(size_t rows, size_t columns, size_t depth, const type *a, const type *b,      \
+                                         type *t, size_t ldt, int first) {                                             \
+        for (; depth; first = 0) {                                                                                     \
+            MIXPREC_ROUNDED_ type s[MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_] = {0};                             \
+            size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), i, j;                                             \
+            mixprec_accumulate_##type##_c_(s, a, b, chunk);                                                            \
+            for (i = 0; i < rows; i++)                                                                                 \
+                for (j = 0; j < columns; j++) {                                                                        \
+                    MIXPREC_ROUNDED_ type sum = s[i * MIXPREC_TILE_COLUMNS_C_ + j];                                    \
+                    t[i * ldt + j] = first ? sum : t[i * ldt + j] + sum;                                               \
+                }                                                                                                      \
+            a += chunk * MIXPREC_TILE_ROWS_C_;                                                                         \
+            b += chunk * MIXPREC_TILE_COLUMNS_C_;                                                                      \
+            depth -= chunk;                                                                                            \
+        }                                                                                                              \
+    }
+MIXPREC_ACCUMULATE_C_(float, MIXPREC_FMA_F32_)
+MIXPREC_ACCUMULATE_C_(double, MIXPREC_FMA_F64_)
+#undef MIXPREC_ACCUMULATE_C_
+
+static void mixprec_tile_c_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
+                            int first, int wide) {
+    if (wide)
+        mixprec_tile_double_c_(rows, columns, depth, (const double *)a, (const double *)b, (double *)t, ldt, first);
+    else
+        mixprec_tile_float_c_(rows, columns, depth, (const float *)a, (const float *)b, (float *)t, ldt, first);
+}
+
+static size_t mixprec_size_of_(mixprec_dtype type);
+
+static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                            size_t count, size_t depth, int wide) {
+    size_t size = mixprec_size_of_(type), i, p, q;
+    const unsigned char *from = (const unsigned char *)src;
+    /* Runs of up to 16 elements that lie side by side in src are converted at once. */
+    size_t runs = along ? depth : count, length = along ? count : depth;
+    for (q = 0; q < runs; q++, from += ld * size) {
+        for (p = 0; p < length; p += 16) {
+            size_t n = mixprec_min_(16, length - p);
+            float narrow[16];
+            if (type == MIXPREC_F32)
+                mixprec_copy_(narrow, from + p * size, n * sizeof *narrow);
+            else if (!wide)
+                mixprec_load_c_(narrow, from + p * size, type, n);
+            for (i = 0; i < n; i++) {
+                size_t to = along ? q * width + p + i : (p + i) * width + q;
+                if (wide)
+                    mixprec_copy_((double *)dst + to, from + (p + i) * size, size);
+                else
+                    ((float *)dst)[to] = narrow[i];
+            }
+        }
+    }
+    for (p = 0; p < depth; p++)
+        for (i = count; i < width; i++)
+            if (wide)
+                ((double *)dst)[p * width + i] = 0;
+            else
+                ((float *)dst)[p * width + i] = 0;
+}
+#endif
+
+/* ================================================================================================================== */
+/* [CONVERT] Arrays from any type to any type                                                                         */
+/* ================================================================================================================== */
+
+static size_t mixprec_size_of_(mixprec_dtype type) {
+    switch (type) {
+    case MIXPREC_F32: return 4;
+    case MIXPREC_F64: return 8;
+    case MIXPREC_F16:
+    case MIXPREC_BF16: return 2;
+    case MIXPREC_E4M3:
+    case MIXPREC_E5M2: return 1;
+    case MIXPREC_NONE: break;
+    }
+    return 0;
+}
+
+/* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond the
+   arrays. */
+static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const void *src, mixprec_dtype type, size_t n) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_, size = mixprec_size_of_(type);
+    if (type == MIXPREC_F32) {
+        if (dst != src)
+            mixprec_copy_(dst, src, n * sizeof *dst);
+        return;
+    }
+    if (whole)
+        kernels->load(dst, src, type, whole);
+    if (n != whole) {
+        double in[MIXPREC_UNIT_] = {0}; /* as wide as the widest type */
+        float out[MIXPREC_UNIT_];
+        mixprec_copy_(in, (const char *)src + whole * size, (n - whole) * size);
+        kernels->load(out, in, type, MIXPREC_UNIT_);
+        mixprec_copy_(dst + whole, out, (n - whole) * sizeof *out);
+    }
+}
+
+static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const float *src, size_t n,
+                           const mixprec_how_ *how) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_, size = mixprec_size_of_(type);
+    if (type == MIXPREC_F32) {
+        if (dst != src)
+            mixprec_copy_(dst, src, n * sizeof *src);
+        return;
+    }
+    if (whole)
+        kernels->store(dst, type, src, whole, how);
+    if (n != whole) {
+        float in[MIXPREC_UNIT_] = {0};
+        double out[MIXPREC_UNIT_];
+        mixprec_how_ rest = *how;
+        rest.index += whole;
+        mixprec_copy_(in, src + whole, (n - whole) * sizeof *in);
+        kernels->store(out, type, in, MIXPREC_UNIT_, &rest);
+        mixprec_copy_((char *)dst + whole * size, out, (n - whole) * size);
+    }
+}
+
+static void mixprec_load_f64_odd_(const mixprec_kernels_ *kernels, float *dst, const double *src, size_t n) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    if (whole)
+        kernels->load_odd(dst, src, whole);
+    if (n != whole)
+        mixprec_load_odd_c_(dst + whole, src + whole, n - whole);
+}
+
+/* At most MIXPREC_BLOCK_ doubles to a narrower type, rounded once. */
+static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const double *src, size_t n,
+                               const mixprec_how_ *how) {
+    if (type == MIXPREC_F32 && how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE) {
+        mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
+    } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
+        /* Rounding to odd keeps too few bits for these. */
+        const mixprec_layout_ *to = mixprec_layout_of_(type);
+        size_t size = mixprec_size_of_(type), i;
+        for (i = 0; i < n; i++) {
+            uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
+            uint32_t code = mixprec_narrow_f64_(mixprec_f64_bits_(src[i]), to, how->round, how->overflow, random);
+            if (size == 4)
+                ((float *)dst)[i] = mixprec_f32_from_bits_(code);
+            else if (size == 2)
+                ((mixprec_f16 *)dst)[i].bits = (uint16_t)code;
+            else
+                ((mixprec_e4m3 *)dst)[i].bits = (uint8_t)code;
+        }
+    } else {
+        float odd[MIXPREC_BLOCK_];
+        mixprec_load_f64_odd_(kernels, odd, src, n);
+        mixprec_store_(kernels, dst, type, odd, n, how);
+    }
+}
+
+/* Widening cannot overflow, but MIXPREC_OVERFLOW_SATURATE replaces Inf too. */
+static void mixprec_saturate_inf_(void *x, mixprec_dtype type, size_t n) {
+    size_t i;
+    if (type == MIXPREC_F32) {
+        float *f = (float *)x;
+        for (i = 0; i < n; i++)
+            if ((mixprec_f32_bits_(f[i]) & 0x7FFFFFFFu) == 0x7F800000u)
+                f[i] = mixprec_f32_from_bits_(mixprec_f32_bits_(f[i]) - 1);
+    } else {
+        double *d = (double *)x;
+        for (i = 0; i < n; i++)
+            if ((mixprec_f64_bits_(d[i]) & ~((uint64_t)1 << 63)) == (uint64_t)0x7FF << 52)
+                d[i] = mixprec_f64_from_bits_(mixprec_f64_bits_(d[i]) - 1);
+    }
+}
+
+static void mixprec_scale_f32_(float *dst, const float *src, size_t n, float factor) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        dst[i] = src[i] * factor;
+}
+static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double factor) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        dst[i] = src[i] * factor;
+}
+
+/* Any type to any type, after a multiplication by scale unless that is 1. dst may be src where its elements are not larger.
+   Equal types without a scale are the caller's business. */
+MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
+                                            const void *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
+                                            float scale) {
+    size_t dst_size = mixprec_size_of_(dst_type), src_size = mixprec_size_of_(src_type), i, count;
+    int scaled = mixprec_f32_bits_(scale) != 0x3F800000u;
+    mixprec_how_ how = *options;
+    /* One side is fp32: no buffer. */
+    if (!scaled && how.overflow == MIXPREC_OVERFLOW_IEEE && dst_type == MIXPREC_F32 && src_type != MIXPREC_F64) {
+        mixprec_load_(kernels, (float *)dst, src, src_type, n);
+        return;
+    }
+    if (!scaled && src_type == MIXPREC_F32 && dst_type != MIXPREC_F64) {
+        mixprec_store_(kernels, dst, dst_type, (const float *)src, n, &how);
+        return;
+    }
+    for (i = 0; i < n; i += count) {
+        const char *from = (const char *)src + i * src_size;
+        char *to = (char *)dst + i * dst_size;
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        how.index = options->index + i;
+        if (src_type == MIXPREC_F64) {
+            double product[MIXPREC_BLOCK_];
+            const double *wide = (const double *)(const void *)from;
+            if (scaled) {
+                mixprec_scale_f64_(product, wide, count, (double)scale);
+                wide = product;
+            }
+            if (dst_type == MIXPREC_F64)
+                mixprec_copy_(to, wide, count * dst_size);
+            else
+                mixprec_store_f64_(kernels, to, dst_type, wide, count, &how);
+        } else {
+            float narrow[MIXPREC_BLOCK_];
+            mixprec_load_(kernels, narrow, from, src_type, count);
+            if (scaled)
+                mixprec_scale_f32_(narrow, narrow, count, scale);
+            mixprec_store_(kernels, to, dst_type, narrow, count, &how);
+        }
+        if (dst_size >= 4 && how.overflow == MIXPREC_OVERFLOW_SATURATE)
+            mixprec_saturate_inf_(to, dst_type, count);
+    }
+}
+
+/* ================================================================================================================== */
+/* [GEMM] Matrix multiplication                                                                                       */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_GEMM
+
+/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a block
+   of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows at hand
+   live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the workspace. */
+typedef struct mixprec_gemm_plan_ {
+    const mixprec_kernels_ *kernels;
+    int wide;                         /* f64 accumulators */
+    int direct;                       /* accumulate in C */
+    double alpha, beta;
+    size_t size;                      /* bytes of an accumulator */
+    size_t rows, columns, depth;      /* of a packed block */
+    size_t outer_rows;                /* rows of t */
+    size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
+} mixprec_gemm_plan_;
+
+#define MIXPREC_ALIGN_ 64
+
+/* Chooses the blocks for a workspace of at most `limit` bytes; with the smallest blocks it may need more than that. */
+static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t limit) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
+    size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK);
+    plan->depth = mixprec_min_(d->k, kernels->block_depth);
+    plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(d->m, tile_rows));
+    plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(d->n, tile_columns));
+    for (;;) {
+        /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
+        plan->outer_rows = d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(d->m, tile_rows));
+        plan->a_bytes = mixprec_round_up_(plan->rows * plan->depth * plan->size + 64, MIXPREC_ALIGN_);
+        plan->b_bytes = mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_);
+        plan->t_bytes = plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
+        if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
+            break;
+        if (plan->columns > tile_columns && plan->columns >= plan->rows)
+            plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
+        else if (plan->rows > tile_rows)
+            plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
+        else if (plan->columns > tile_columns)
+            plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
+        else if (plan->depth > smallest)
+            plan->depth = smallest;
+        else
+            break;
+    }
+}
+
+static size_t mixprec_gemm_bytes_(const mixprec_gemm_plan_ *plan) {
+    return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_;
+}
+
+static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t ld, size_t row, size_t column) {
+    return (const char *)base + (row * ld + column) * mixprec_size_of_(type);
+}
+
+/* x = alpha t, y = beta c, x + y: three loops over memory, so that no compiler can contract them. */
+static void mixprec_add_f32_(float *x, const float *y, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] += y[i];
+}
+static void mixprec_add_f64_(double *x, const double *y, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] += y[i];
+}
+
+/* One row of the result: C[row][column ...] from n accumulators; t is NULL where alpha or k is 0. */
+static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const void *t, size_t row,
+                                     size_t column, size_t n) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t i, count;
+    for (i = 0; i < n; i += count, column += count) {
+        char *c = (char *)d->c + (row * d->ldc + column) * mixprec_size_of_(d->c_type);
+        mixprec_how_ how;
+        count = mixprec_min_(n - i, MIXPREC_UNIT_);
+        how.round = d->round;
+        how.overflow = d->overflow;
+        how.seed = d->seed;
+        how.index = (uint64_t)row * d->n + column;
+        if (plan->wide || d->c_type == MIXPREC_F64) {
+            double x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
+            size_t j;
+            if (t && plan->wide)
+                mixprec_scale_f64_(x, (const double *)t + i, count, plan->alpha);
+            else if (t) {
+                for (j = 0; j < count; j++)
+                    x[j] = (double)((const float *)t)[i + j];
+                mixprec_scale_f64_(x, x, count, plan->alpha);
+            }
+            if (plan->beta != 0) {
+                if (d->c_type == MIXPREC_F64)
+                    mixprec_copy_(y, c, count * sizeof *y);
+                else {
+                    float narrow[MIXPREC_UNIT_];
+                    mixprec_load_(kernels, narrow, c, d->c_type, count);
+                    for (j = 0; j < count; j++)
+                        y[j] = (double)narrow[j];
+                }
+                mixprec_scale_f64_(y, y, count, plan->beta);
+                if (t)
+                    mixprec_add_f64_(x, y, count);
+                else
+                    mixprec_copy_(x, y, count * sizeof *x);
+            }
+            if (d->c_type == MIXPREC_F64)
+                mixprec_copy_(c, x, count * sizeof *x);
+            else
+                mixprec_store_f64_(kernels, c, d->c_type, x, count, &how);
+        } else {
+            float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
+            if (t)
+                mixprec_scale_f32_(x, (const float *)t + i, count, (float)plan->alpha);
+            if (plan->beta != 0) {
+                mixprec_load_(kernels, y, c, d->c_type, count);
+                mixprec_scale_f32_(y, y, count, (float)plan->beta);
+                if (t)
+                    mixprec_add_f32_(x, y, count);
+                else
+                    mixprec_copy_(x, y, count * sizeof *x);
+            }
+            mixprec_store_(kernels, c, d->c_type, x, count, &how);
+        }
+    }
+}
+
+static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const char *a, size_t rows, const char *b, size_t columns,
+                                size_t depth, char *t, size_t ldt, int first) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide], i, j;
+    for (j = 0; j < columns; j += tile_columns)
+        for (i = 0; i < rows; i += tile_rows)
+            kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
+                          a + i * depth * plan->size, b + j * depth * plan->size, t + (i * ldt + j) * plan->size, ldt, first,
+                          plan->wide);
+}
+
+static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t width, const void *src,
+                               mixprec_dtype type, size_t ld, int along, size_t from, size_t count, size_t depth_from,
+                               size_t depth) {
+    size_t i;
+    for (i = 0; i < count; i += width)
+        plan->kernels->pack(dst + i * depth * plan->size, width,
+                            along ? mixprec_element_(src, type, ld, depth_from, from + i)
+                                  : mixprec_element_(src, type, ld, from + i, depth_from),
+                            type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
+}
+
+MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, void *workspace) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, row;
+    char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+    char *b = a + plan->a_bytes, *t = b + plan->b_bytes;
+    size_t outer_rows = plan->direct ? d->m : plan->outer_rows;
+    if (plan->alpha == 0 || d->k == 0) {
+        for (i = 0; i < d->m; i++)
+            mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
+        return;
+    }
+    for (outer = 0; outer < d->m; outer += outer_rows)
+        for (j = 0; j < d->n; j += plan->columns) {
+            size_t columns = mixprec_min_(plan->columns, d->n - j), outer_end = mixprec_min_(outer + outer_rows, d->m);
+            for (p = 0; p < d->k; p += plan->depth) {
+                size_t depth = mixprec_min_(plan->depth, d->k - p);
+                mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS, j,
+                                   columns, p, depth);
+                for (i = outer; i < outer_end; i += plan->rows) {
+                    size_t rows = mixprec_min_(plan->rows, outer_end - i);
+                    size_t ldt = plan->direct ? d->ldc : plan->columns;
+                    char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size
+                                              : t + (i - outer) * ldt * plan->size;
+                    mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS, i,
+                                       rows, p, depth);
+                    mixprec_gemm_block_(plan, a, rows, b, columns, depth, sums, ldt, p == 0);
+                    if (!plan->direct && p + depth == d->k)
+                        for (row = 0; row < rows; row++)
+                            mixprec_gemm_finish_row_(plan, d, sums + row * ldt * plan->size, i + row, j, columns);
+                }
+            }
+        }
+}
+
+#ifndef MIXPREC_MALLOC
+/* Without an allocator and without a workspace: portable C, tile by tile, unpacking 8 values of k at a time. */
+MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
+    enum { depth = 8, tile = MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_ };
+    size_t i, j, p, row;
+    int nothing = plan->alpha == 0 || d->k == 0;
+    for (i = 0; i < d->m; i += MIXPREC_TILE_ROWS_C_)
+        for (j = 0; j < d->n; j += MIXPREC_TILE_COLUMNS_C_) {
+            double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_], s[tile], t[tile];
+            size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, d->m - i);
+            size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, d->n - j), count, e;
+            for (p = 0; p < d->k && !nothing; p += count) {
+                int starts = p % MIXPREC_GEMM_KBLOCK == 0;
+                count = mixprec_min_(depth, d->k - p);
+                mixprec_gemm_pack_(plan, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
+                                   d->trans_a == MIXPREC_TRANS, i, rows, p, count);
+                mixprec_gemm_pack_(plan, (char *)b, MIXPREC_TILE_COLUMNS_C_, d->b, d->b_type, d->ldb,
+                                   d->trans_b == MIXPREC_NO_TRANS, j, columns, p, count);
+                for (e = 0; e < tile && starts; e++)
+                    if (plan->wide)
+                        s[e] = 0;
+                    else
+                        ((float *)s)[e] = 0;
+                if (plan->wide)
+                    mixprec_accumulate_double_c_(s, a, b, count);
+                else
+                    mixprec_accumulate_float_c_((float *)s, (float *)a, (float *)b, count);
+                if ((p + count) % MIXPREC_GEMM_KBLOCK && p + count != d->k)
+                    continue;
+                for (e = 0; e < tile; e++)
+                    if (plan->wide)
+                        t[e] = p < MIXPREC_GEMM_KBLOCK ? s[e] : t[e] + s[e];
+                    else
+                        ((float *)t)[e] = p < MIXPREC_GEMM_KBLOCK ? ((float *)s)[e] : ((float *)t)[e] + ((float *)s)[e];
+            }
+            for (row = 0; row < rows; row++)
+                mixprec_gemm_finish_row_(plan, d, nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
+                                         i + row, j, columns);
+        }
+}
+#endif
+
+#endif /* MIXPREC_NO_GEMM */
+
+/* ================================================================================================================== */
+/* [SCALER] The loss scaler                                                                                           */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_SCALER
+
+/* Finite, normal and positive: told from the bits, since -ffast-math may fold comparisons with Inf and NaN. */
+static int mixprec_is_scale_(float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
+    return bits >= 0x00800000u && bits < 0x7F800000u;
+}
+static int mixprec_is_factor_(double x) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    return bits >= (uint64_t)1 << 52 && bits < (uint64_t)0x7FF << 52;
+}
+
+MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, float *dst, const void *grad,
+                                           mixprec_dtype type, size_t n, float scale) {
+    const float factor = (float)(1.0 / (double)scale);
+    size_t size = mixprec_size_of_(type), i, count;
+    int found = 0;
+    for (i = 0; i < n; i += count) {
+        float block[MIXPREC_BLOCK_];
+        const float *from = block;
+        size_t whole;
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        if (type == MIXPREC_F32) {
+            count = n - i;
+            from = (const float *)grad;
+        } else
+            mixprec_load_(kernels, block, (const char *)grad + i * size, type, count);
+        whole = count / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+        if (whole)
+            found |= kernels->unscale(dst + i, from, whole, factor);
+        found |= mixprec_unscale_c_(dst + i + whole, from + whole, count - whole, factor);
+    }
+    return found;
+}
+
+MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
+    return (float)((double)scale * factor);
+}
+
+#endif /* MIXPREC_NO_SCALER */
+
+/* ================================================================================================================== */
+/* [DISPATCH] One table of kernels for each instruction set                                                           */
+/* ================================================================================================================== */
+
+#ifdef MIXPREC_NO_GEMM
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0
+#else
+#define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
+#endif
+
+static const mixprec_kernels_ mixprec_kernels_c_ = {
+    MIXPREC_ISA_C,
+    mixprec_load_c_,
+    mixprec_load_odd_c_,
+    mixprec_store_c_,
+    mixprec_unscale_c_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512, mixprec_pack_c_, mixprec_tile_c_)};
+
+static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
+    switch (isa) {
+    case MIXPREC_ISA_AUTO: return mixprec_kernels_of_(mixprec_isa_best());
+    case MIXPREC_ISA_C: return &mixprec_kernels_c_;
+    case MIXPREC_ISA_AVX2:
+    case MIXPREC_ISA_AVX512:
+    case MIXPREC_ISA_NEON: break;
+    }
+    return NULL;
+}
+
+/* ================================================================================================================== */
+/* [PUBLIC] Argument checks and entry points                                                                          */
+/* ================================================================================================================== */
+
+MIXPREC_API const char *mixprec_status_string(mixprec_status status) {
+    switch (status) {
+#define MIXPREC_STATUS_(name, text)                                                                                    \
+    case name: return text;
+        MIXPREC_STATUSES_(MIXPREC_STATUS_)
+#undef MIXPREC_STATUS_
+    case MIXPREC_STATUS_COUNT: break;
+    }
+    return "unknown status";
+}
+
+MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype) {
+    return mixprec_size_of_(dtype);
+}
+
+MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype) {
+    switch (dtype) {
+#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                       \
+    case dtype: return #name;
+        MIXPREC_FORMATS_(MIXPREC_ROW_)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64: return "f64";
+    case MIXPREC_NONE: break;
+    }
+    return "unknown";
+}
+
+MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa) {
+    switch (isa) {
+    case MIXPREC_ISA_AUTO: return "auto";
+    case MIXPREC_ISA_C: return "c";
+    case MIXPREC_ISA_AVX2: return "avx2";
+    case MIXPREC_ISA_AVX512: return "avx512";
+    case MIXPREC_ISA_NEON: return "neon";
+    }
+    return "unknown";
+}
+
+MIXPREC_API mixprec_isa mixprec_isa_best(void) {
+    return mixprec_cpu_();
+}
+
+MIXPREC_API int mixprec_isa_available(mixprec_isa isa) {
+    return mixprec_kernels_of_(isa) != NULL;
+}
+
+MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_info *info) {
+    mixprec_format_info f = {"f64", 64, 11, 52, 1023, 1, 0, 0, 0, 0};
+    if (!mixprec_size_of_(dtype))
+        return MIXPREC_ERR_DTYPE;
+    if (!info)
+        return MIXPREC_ERR_NULL;
+    if (dtype == MIXPREC_F64) {
+        f.max = mixprec_f64_from_bits_(((uint64_t)0x7FF << 52) - 1);
+        f.min_normal = mixprec_f64_from_bits_((uint64_t)1 << 52);
+        f.min_subnormal = mixprec_f64_from_bits_(1);
+    } else {
+        const mixprec_layout_ *layout = mixprec_layout_of_(dtype);
+        f.name = mixprec_dtype_name(dtype);
+        f.bits = (int)mixprec_size_of_(dtype) * 8;
+        f.mantissa_bits = layout->mantissa_bits;
+        f.exponent_bits = f.bits - 1 - f.mantissa_bits;
+        f.bias = layout->bias;
+        f.has_inf = layout->overflow_code << (32 - layout->mantissa_bits) == 0;
+        f.max = mixprec_decode(layout->max_code, dtype);
+        f.min_normal = mixprec_decode(1u << layout->mantissa_bits, dtype);
+        f.min_subnormal = mixprec_decode(1, dtype);
+    }
+    f.epsilon = mixprec_f64_from_bits_((uint64_t)(1023 - f.mantissa_bits) << 52);
+    *info = f;
+    return MIXPREC_OK;
+}
+
+/* Do [a, a + a_bytes) and [b, b + b_bytes) share a byte? */
+static int mixprec_overlap_(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+static int mixprec_is_round_(mixprec_round round) {
+    return (unsigned)round <= (unsigned)MIXPREC_ROUND_STOCHASTIC;
+}
+static int mixprec_is_overflow_(mixprec_overflow overflow) {
+    return (unsigned)overflow <= (unsigned)MIXPREC_OVERFLOW_SATURATE_KEEP_INF;
+}
+
+#ifndef MIXPREC_NO_CONVERT
+MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                              size_t n, const mixprec_convert_options *options) {
+    static const mixprec_convert_options none = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
+    size_t dst_size = mixprec_size_of_(dst_type), src_size = mixprec_size_of_(src_type);
+    const mixprec_kernels_ *kernels;
+    mixprec_how_ how;
+    mixprec_fp_ environment;
+    uint32_t scale;
+    if (!options)
+        options = &none;
+    if (!dst_size || !src_size)
+        return MIXPREC_ERR_DTYPE;
+    if (!mixprec_is_round_(options->round))
+        return MIXPREC_ERR_ROUND;
+    if (!mixprec_is_overflow_(options->overflow))
+        return MIXPREC_ERR_OVERFLOW;
+    scale = mixprec_f32_bits_(options->scale);
+    if ((scale & 0x7FFFFFFFu) == 0)
+        scale = 0x3F800000u;
+    if (scale >= 0x7F800000u)
+        return MIXPREC_ERR_SCALE;
+    kernels = mixprec_kernels_of_(options->isa);
+    if (!kernels)
+        return MIXPREC_ERR_ISA;
+    if (n == 0)
+        return MIXPREC_OK;
+    if (!dst || !src)
+        return MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    if (dst != src && mixprec_overlap_(dst, n * dst_size, src, n * src_size))
+        return MIXPREC_ERR_OVERLAP;
+    if (dst_type == src_type && scale == 0x3F800000u) {
+        if (dst != src)
+            mixprec_copy_(dst, src, n * dst_size);
+        return MIXPREC_OK;
+    }
+    how.round = options->round;
+    how.overflow = options->overflow;
+    how.seed = options->seed;
+    how.index = options->offset;
+    environment = mixprec_fp_begin_();
+    if (dst != src || dst_size <= src_size) {
+        mixprec_convert_run_(kernels, dst, dst_type, src, src_type, n, &how, mixprec_f32_from_bits_(scale));
+    } else {
+        /* Widening in place: from the end, each block read before it is overwritten. */
+        size_t i = n;
+        while (i) {
+            double block[MIXPREC_BLOCK_];
+            size_t count = i % MIXPREC_BLOCK_ ? i % MIXPREC_BLOCK_ : MIXPREC_BLOCK_;
+            i -= count;
+            mixprec_copy_(block, (const char *)src + i * src_size, count * src_size);
+            how.index = options->offset + i;
+            mixprec_convert_run_(kernels, (char *)dst + i * dst_size, dst_type, block, src_type, count, &how,
+                                 mixprec_f32_from_bits_(scale));
+        }
+    }
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                           size_t n) {
+    return mixprec_convert_ex(dst, dst_type, src, src_type, n, NULL);
+}
+#endif
+
+#ifndef MIXPREC_NO_GEMM
+/* A matrix as stored, in bytes. */
+typedef struct mixprec_extent_ {
+    size_t rows, width, stride, bytes; /* bytes: from the first element to the last; 0 when there is none */
+} mixprec_extent_;
+
+static mixprec_status mixprec_check_matrix_(size_t rows, size_t columns, size_t *ld, size_t size, mixprec_extent_ *extent) {
+    if (*ld == 0)
+        *ld = columns ? columns : 1;
+    if (*ld < columns)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    extent->bytes = 0;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (columns > SIZE_MAX / 16 || (rows > 1 && *ld > (SIZE_MAX / 16 - columns) / (rows - 1)))
+        return MIXPREC_ERR_SIZE;
+    extent->rows = rows;
+    extent->width = columns * size;
+    extent->stride = rows > 1 ? *ld * size : 0;
+    extent->bytes = (rows - 1) * *ld * size + extent->width;
+    return MIXPREC_OK;
+}
+
+/* Do two matrices share an element? Blocks of one larger matrix may lie side by side: exact for equal strides, else by
+   whole extents. */
+static int mixprec_matrices_overlap_(const void *a, const mixprec_extent_ *a_extent, const void *b,
+                                     const mixprec_extent_ *b_extent) {
+    const mixprec_extent_ *low = a_extent, *high = b_extent;
+    size_t distance = (size_t)((uintptr_t)b - (uintptr_t)a), stride, row, offset;
+    if (!mixprec_overlap_(a, a_extent->bytes, b, b_extent->bytes))
+        return 0;
+    if ((uintptr_t)a > (uintptr_t)b) {
+        low = b_extent;
+        high = a_extent;
+        distance = (size_t)((uintptr_t)a - (uintptr_t)b);
+    }
+    stride = low->stride ? low->stride : high->stride;
+    if (stride == 0 || (high->stride && high->stride != stride))
+        return 1;
+    row = distance / stride;
+    offset = distance % stride;
+    return (row < low->rows && offset < low->width) || (row + 1 < low->rows && offset + high->width > stride);
+}
+
+/* Checks everything but pointers and workspace; fills in the leading dimensions and the plan. */
+static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan, mixprec_extent_ extents[3]) {
+    size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type), c_size = mixprec_size_of_(d->c_type);
+    mixprec_status status;
+    if (!a_size || !b_size || !c_size)
+        return MIXPREC_ERR_DTYPE;
+    if ((unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u)
+        return MIXPREC_ERR_TRANSPOSE;
+    if (!mixprec_is_round_(d->round))
+        return MIXPREC_ERR_ROUND;
+    if (!mixprec_is_overflow_(d->overflow))
+        return MIXPREC_ERR_OVERFLOW;
+    plan->kernels = mixprec_kernels_of_(d->isa);
+    if (!plan->kernels)
+        return MIXPREC_ERR_ISA;
+    status = d->trans_a ? mixprec_check_matrix_(d->k, d->m, &d->lda, a_size, &extents[0])
+                        : mixprec_check_matrix_(d->m, d->k, &d->lda, a_size, &extents[0]);
+    if (status == MIXPREC_OK)
+        status = d->trans_b ? mixprec_check_matrix_(d->n, d->k, &d->ldb, b_size, &extents[1])
+                            : mixprec_check_matrix_(d->k, d->n, &d->ldb, b_size, &extents[1]);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_matrix_(d->m, d->n, &d->ldc, c_size, &extents[2]);
+    if (status != MIXPREC_OK)
+        return status;
+    plan->wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    plan->size = plan->wide ? 8 : 4;
+    plan->alpha = d->alpha ? *d->alpha : 1;
+    plan->beta = d->beta ? *d->beta : 0;
+    if (!plan->wide) {
+        plan->alpha = (double)(float)plan->alpha;
+        plan->beta = (double)(float)plan->beta;
+    }
+    plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && plan->alpha == 1 && plan->beta == 0;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least) {
+    mixprec_gemm_desc d;
+    mixprec_gemm_plan_ plan;
+    mixprec_extent_ extents[3];
+    mixprec_status status;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    d = *desc;
+    status = mixprec_gemm_check_(&d, &plan, extents);
+    if (status != MIXPREC_OK)
+        return status;
+    if (best) {
+        mixprec_gemm_blocks_(&plan, &d, SIZE_MAX);
+        *best = mixprec_gemm_bytes_(&plan);
+    }
+    if (least) {
+        mixprec_gemm_blocks_(&plan, &d, 0);
+        *least = mixprec_gemm_bytes_(&plan);
+    }
+    return MIXPREC_OK;
+}
+
+#if defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
+MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
+    double workspace[(MIXPREC_GEMM_STACK + 7) / 8];
+    mixprec_gemm_run_(plan, d, workspace);
+}
+#endif
+
+MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
+    mixprec_gemm_desc d;
+    mixprec_gemm_plan_ plan;
+    mixprec_extent_ extents[3];
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    d = *desc;
+    status = mixprec_gemm_check_(&d, &plan, extents);
+    if (status != MIXPREC_OK)
+        return status;
+    if (d.m == 0 || d.n == 0)
+        return MIXPREC_OK;
+    if (!d.c)
+        return MIXPREC_ERR_NULL;
+    if (plan.alpha != 0 && d.k != 0) {
+        if (!d.a || !d.b)
+            return MIXPREC_ERR_NULL;
+        if (mixprec_matrices_overlap_(d.c, &extents[2], d.a, &extents[0]) ||
+            mixprec_matrices_overlap_(d.c, &extents[2], d.b, &extents[1]))
+            return MIXPREC_ERR_OVERLAP;
+    }
+    mixprec_gemm_blocks_(&plan, &d, d.workspace ? d.workspace_size : SIZE_MAX);
+    if (d.workspace) {
+        if (mixprec_gemm_bytes_(&plan) > d.workspace_size)
+            return MIXPREC_ERR_WORKSPACE;
+        environment = mixprec_fp_begin_();
+        mixprec_gemm_run_(&plan, &d, d.workspace);
+        mixprec_fp_end_(environment);
+        return MIXPREC_OK;
+    }
+#ifdef MIXPREC_MALLOC
+#if MIXPREC_GEMM_STACK > 0
+    if (mixprec_gemm_bytes_(&plan) <= MIXPREC_GEMM_STACK) {
+        environment = mixprec_fp_begin_();
+        mixprec_gemm_run_on_stack_(&plan, &d);
+        mixprec_fp_end_(environment);
+        return MIXPREC_OK;
+    }
+#endif
+    d.workspace = MIXPREC_MALLOC(mixprec_gemm_bytes_(&plan));
+    if (!d.workspace)
+        return MIXPREC_ERR_ALLOC;
+    environment = mixprec_fp_begin_();
+    mixprec_gemm_run_(&plan, &d, d.workspace);
+    mixprec_fp_end_(environment);
+    MIXPREC_FREE(d.workspace);
+#else
+    plan.kernels = &mixprec_kernels_c_;
+    environment = mixprec_fp_begin_();
+    mixprec_gemm_run_small_(&plan, &d);
+    mixprec_fp_end_(environment);
+#endif
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
+                                        float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
+                                        mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
+                                        size_t ldc) {
+    double wide_alpha = (double)alpha, wide_beta = (double)beta;
+    mixprec_gemm_desc d;
+    if (lda == 0 || ldb == 0 || ldc == 0)
+        return mixprec_size_of_(a_type) && mixprec_size_of_(b_type) && mixprec_size_of_(c_type)
+                   ? MIXPREC_ERR_LEADING_DIMENSION
+                   : MIXPREC_ERR_DTYPE;
+    d.trans_a = ta;
+    d.trans_b = tb;
+    d.m = m;
+    d.n = n;
+    d.k = k;
+    d.alpha = &wide_alpha;
+    d.beta = &wide_beta;
+    d.a = a;
+    d.a_type = a_type;
+    d.lda = lda;
+    d.b = b;
+    d.b_type = b_type;
+    d.ldb = ldb;
+    d.c = c;
+    d.c_type = c_type;
+    d.ldc = ldc;
+    d.round = MIXPREC_ROUND_NEAREST_EVEN;
+    d.overflow = MIXPREC_OVERFLOW_IEEE;
+    d.seed = 0;
+    d.isa = MIXPREC_ISA_AUTO;
+    d.workspace = NULL;
+    d.workspace_size = 0;
+    return mixprec_gemm_ex(&d);
+}
+#endif
+
+#ifndef MIXPREC_NO_SCALER
+MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler) {
+    if (!scaler)
+        return;
+    scaler->scale = 65536.0f;
+    scaler->min_scale = 1.0f / 16384;
+    scaler->max_scale = 16777216.0f;
+    scaler->growth_interval = 2000;
+    scaler->growth_factor = 2.0;
+    scaler->backoff_factor = 0.5;
+    scaler->hysteresis = 1;
+    scaler->growth_tracker = 0;
+    scaler->hysteresis_used = 0;
+    scaler->found_inf = 0;
+}
+
+MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, float scale) {
+    if (!scaler)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_is_scale_(scale))
+        return MIXPREC_ERR_SCALE;
+    mixprec_scaler_init(scaler);
+    scaler->scale = scaler->min_scale = scaler->max_scale = scale;
+    scaler->growth_factor = scaler->backoff_factor = 1.0;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *s) {
+    if (!s)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_is_scale_(s->scale) || !mixprec_is_scale_(s->min_scale) || !mixprec_is_scale_(s->max_scale) ||
+        s->min_scale > s->scale || s->scale > s->max_scale || !mixprec_is_factor_(s->growth_factor) ||
+        s->growth_factor < 1 || !mixprec_is_factor_(s->backoff_factor) || s->backoff_factor > 1 ||
+        s->growth_interval < 1 || s->hysteresis < 1 || s->growth_tracker < 0 || s->hysteresis_used < 0)
+        return MIXPREC_ERR_SCALE;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss) {
+    return loss * scaler->scale;
+}
+
+MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
+                                          size_t n, mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
+    size_t size = mixprec_size_of_(dtype);
+    mixprec_fp_ environment;
+    int found;
+    if (!scaler)
+        return -(int)MIXPREC_ERR_NULL;
+    if (!size)
+        return -(int)MIXPREC_ERR_DTYPE;
+    if (!kernels)
+        return -(int)MIXPREC_ERR_ISA;
+    if (!mixprec_is_scale_(scaler->scale))
+        return -(int)MIXPREC_ERR_SCALE;
+    if (n == 0)
+        return 0;
+    if (!dst || !grad)
+        return -(int)MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 8)
+        return -(int)MIXPREC_ERR_SIZE;
+    if (!(dst == grad && dtype == MIXPREC_F32) && mixprec_overlap_(dst, n * sizeof *dst, grad, n * size))
+        return -(int)MIXPREC_ERR_OVERLAP;
+    environment = mixprec_fp_begin_();
+    found = mixprec_unscale_run_(kernels, dst, grad, dtype, n, scaler->scale);
+    mixprec_fp_end_(environment);
+    scaler->found_inf |= found;
+    return found;
+}
+
+MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
+                                       size_t n) {
+    return mixprec_scaler_unscale_ex(scaler, dst, grad, dtype, n, MIXPREC_ISA_AUTO);
+}
+
+MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    int found = s->found_inf != 0;
+    float scale;
+    s->found_inf = 0;
+    if (found) {
+        s->growth_tracker = 0;
+        if (s->hysteresis_used < s->hysteresis)
+            s->hysteresis_used++;
+        if (s->hysteresis_used >= s->hysteresis) {
+            float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
+            scale = mixprec_rescale_(s->scale, s->backoff_factor);
+            s->scale = mixprec_is_scale_(scale) && scale > least ? scale : least;
+        }
+    } else if (++s->growth_tracker >= s->growth_interval) {
+        scale = mixprec_rescale_(s->scale, s->growth_factor);
+        s->growth_tracker = 0;
+        s->hysteresis_used = 0;
+        if (mixprec_is_scale_(scale) && scale <= s->max_scale)
+            s->scale = scale;
+    }
+    mixprec_fp_end_(environment);
+    return !found;
+}
+#endif
+
+#endif /* MIXPREC_IMPLEMENTED_ */
+#endif /* MIXPREC_IMPLEMENTATION */
+
+/* ================================================================================================================== */
+/* [HISTORY] Changes and the licence text                                                                             */
+/* ================================================================================================================== */
+
+/* 0.1.0  Conversions, GEMM and the loss scaler, in portable C, AVX2, AVX-512, and NEON (conversions).
+
+   This software is available under two licences: choose whichever you prefer.
+
+   MIT No Attribution (MIT-0). Copyright (c) 2026 the mixprec authors. Permission is hereby granted, free of charge, to any
+   person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software
+   without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense,
+   and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so. THE SOFTWARE IS
+   PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
+   MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS
+   BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT
+   OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+   The Unlicense (unlicense.org). This is free and unencumbered software released into the public domain. Anyone is free to
+   copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
+   for any purpose, commercial or non-commercial, and by any means. The same disclaimer of warranty applies. */
