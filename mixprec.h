@@ -79,7 +79,7 @@
 #error "mixprec: define both MIXPREC_MALLOC and MIXPREC_FREE, or neither"
 #endif
 #ifndef MIXPREC_MAX_ISA
-#define MIXPREC_MAX_ISA 3
+#define MIXPREC_MAX_ISA 1
 #endif
 #ifndef MIXPREC_GEMM_STACK
 #define MIXPREC_GEMM_STACK 32768
