@@ -79,7 +79,7 @@
 #error "mixprec: define both MIXPREC_MALLOC and MIXPREC_FREE, or neither"
 #endif
 #ifndef MIXPREC_MAX_ISA
-#define MIXPREC_MAX_ISA 1
+#define MIXPREC_MAX_ISA 2
 #endif
 #ifndef MIXPREC_GEMM_STACK
 #define MIXPREC_GEMM_STACK 32768
@@ -834,6 +834,19 @@ static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
 #endif
 }
 
+static size_t mixprec_size_of_(mixprec_dtype type) {
+    switch (type) {
+    case MIXPREC_F32: return 4;
+    case MIXPREC_F64: return 8;
+    case MIXPREC_F16:
+    case MIXPREC_BF16: return 2;
+    case MIXPREC_E4M3:
+    case MIXPREC_E5M2: return 1;
+    case MIXPREC_NONE: break;
+    }
+    return 0;
+}
+
 /* How narrowed values are rounded; index is that of the first element in the stochastic stream. */
 typedef struct mixprec_how_ {
     mixprec_round round;
@@ -1096,8 +1109,6 @@ static void mixprec_tile_c_(size_t rows, size_t columns, size_t depth, const voi
         mixprec_tile_float_c_(rows, columns, depth, (const float *)a, (const float *)b, (float *)t, ldt, first);
 }
 
-static size_t mixprec_size_of_(mixprec_dtype type);
-
 static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
                             size_t count, size_t depth, int wide) {
     size_t size = mixprec_size_of_(type), i, p, q;
@@ -1131,21 +1142,588 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
 #endif
 
 /* ================================================================================================================== */
-/* [CONVERT] Arrays from any type to any type                                                                         */
+/* [VEC-AVX2] Kernels for AVX2 + F16C + FMA                                                                           */
 /* ================================================================================================================== */
 
-static size_t mixprec_size_of_(mixprec_dtype type) {
+#if defined(MIXPREC_HAS_AVX2_)
+#define MIXPREC_AVX2_ MIXPREC_TARGET_("avx2,f16c,fma")
+
+/* ---- fp32 from a dtype ---- */
+
+/* 16 bytes of E4M3 as 16 half-precision numbers of 1/256 of their value: the exponent field keeps its place at the bottom of
+   the wider one. x + (x & 0x4000) moves the sign from bit 14 to 15; adding 0x80 carries into bit 14 for NaN (0x7F) only,
+   which completes an exponent of all ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_to_half_avx2_(__m128i codes) {
+    const __m256i bit14 = _mm256_set1_epi16(0x4000);
+    __m256i x = _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 7);
+    x = _mm256_add_epi16(x, _mm256_and_si256(x, bit14));
+    return _mm256_or_si256(x, _mm256_and_si256(_mm256_add_epi16(x, _mm256_set1_epi16(0x80)), bit14));
+}
+
+/* 8 elements from p. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mixprec_dtype type) {
     switch (type) {
-    case MIXPREC_F32: return 4;
-    case MIXPREC_F64: return 8;
-    case MIXPREC_F16:
-    case MIXPREC_BF16: return 2;
-    case MIXPREC_E4M3:
-    case MIXPREC_E5M2: return 1;
+    case MIXPREC_F64:
+        return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p + 4)),
+                               _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p)));
+    case MIXPREC_F16: return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+    case MIXPREC_BF16:
+        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+    case MIXPREC_E4M3: {
+        __m256i half = mixprec_e4m3_to_half_avx2_(_mm_loadl_epi64((const __m128i *)p));
+        return _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_set1_ps(256.0f));
+    }
+    case MIXPREC_E5M2:
+        return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)p)));
+    case MIXPREC_F32:
     case MIXPREC_NONE: break;
     }
-    return 0;
+    return _mm256_loadu_ps((const float *)p);
 }
+
+MIXPREC_AVX2_ static void mixprec_load_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    const __m256i zero = _mm256_setzero_si256();
+    size_t i;
+    switch (type) {
+    case MIXPREC_F64:
+        for (i = 0; i < n; i += 8)
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_((const double *)src + i, MIXPREC_F64));
+        break;
+    case MIXPREC_F16:
+        for (i = 0; i < n; i += 32) {
+            __m256 x0 = mixprec_load8_avx2_((const mixprec_f16 *)src + i, MIXPREC_F16);
+            __m256 x1 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 8, MIXPREC_F16);
+            __m256 x2 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 16, MIXPREC_F16);
+            __m256 x3 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 24, MIXPREC_F16);
+            _mm256_storeu_ps(dst + i, x0);
+            _mm256_storeu_ps(dst + i + 8, x1);
+            _mm256_storeu_ps(dst + i + 16, x2);
+            _mm256_storeu_ps(dst + i + 24, x3);
+        }
+        break;
+    case MIXPREC_BF16:
+        for (i = 0; i < n; i += 16) {
+            /* Quiet NaNs while there are 16 to a register. */
+            __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_bf16 *)src + i));
+            __m256i nan = _mm256_cmpgt_epi16(_mm256_and_si256(x, _mm256_set1_epi16(0x7FFF)), _mm256_set1_epi16(0x7F80));
+            x = _mm256_or_si256(x, _mm256_and_si256(nan, _mm256_set1_epi16(0x40)));
+            x = _mm256_permute4x64_epi64(x, 0xD8);
+            _mm256_storeu_ps(dst + i, _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, x)));
+            _mm256_storeu_ps(dst + i + 8, _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, x)));
+        }
+        break;
+    case MIXPREC_E4M3:
+        for (i = 0; i < n; i += 16) {
+            const __m256 scale = _mm256_set1_ps(256.0f);
+            __m256i half =
+                mixprec_e4m3_to_half_avx2_(_mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e4m3 *)src + i)));
+            _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale));
+            _mm256_storeu_ps(dst + i + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale));
+        }
+        break;
+    case MIXPREC_E5M2:
+        for (i = 0; i < n; i += 16) {
+            __m128i x = _mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e5m2 *)src + i));
+            _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm256_castsi256_si128(zero), x)));
+            _mm256_storeu_ps(dst + i + 8, _mm256_cvtph_ps(_mm_unpackhi_epi8(_mm256_castsi256_si128(zero), x)));
+        }
+        break;
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+/* Four doubles to nearest; then back off where that was away from zero, and mark what was inexact in the last bit. Also
+   turns the Inf of an overflow into the largest finite number, which is odd. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128 mixprec_odd4_avx2_(__m256d x) {
+    const __m256d magnitude = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFFFFFFFFF));
+    const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+    __m128 y = _mm256_cvtpd_ps(x);
+    __m256d back = _mm256_cvtps_pd(y);
+    __m256d away = _mm256_cmp_pd(_mm256_and_pd(back, magnitude), _mm256_and_pd(x, magnitude), _CMP_GT_OQ);
+    __m256d inexact = _mm256_cmp_pd(back, x, _CMP_NEQ_OQ);
+    __m128i away4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(away), even));
+    __m128i inexact4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(inexact), even));
+    __m128i bits = _mm_add_epi32(_mm_castps_si128(y), away4);
+    return _mm_castsi128_ps(_mm_or_si128(bits, _mm_and_si128(inexact4, _mm_set1_epi32(1))));
+}
+
+MIXPREC_AVX2_ static void mixprec_load_odd_avx2_(float *dst, const double *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 4)
+        _mm_storeu_ps(dst + i, mixprec_odd4_avx2_(_mm256_loadu_pd(src + i)));
+}
+
+/* ---- a dtype from fp32 ---- */
+
+/* Codes in the low half of each 32-bit lane: 16 of them packed to 16 bits. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack16_avx2_(void *dst, __m256i c0, __m256i c1) {
+    _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(_mm256_packus_epi32(c0, c1), 0xD8));
+}
+
+/* Codes without signs in the low byte of each lane, and the numbers they came from: 32 bytes. Packing with signed saturation
+   carries the sign bit of a float all the way to bit 7. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack8_avx2_(void *dst, const __m256i c[4], const __m256i x[4]) {
+    __m256i code = _mm256_packus_epi16(_mm256_packus_epi32(c[0], c[1]), _mm256_packus_epi32(c[2], c[3]));
+    __m256i sign = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
+    code = _mm256_or_si256(code, _mm256_and_si256(sign, _mm256_set1_epi8((char)0x80)));
+    _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+}
+
+/* fp8, to nearest even, not NaN for E5M2: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of the last place
+   in the low bits of the sum, rounded by the addition; the exponent's part of the code is added as an integer. `limit`
+   overflows (or not, to saturate); E4M3's 480 has the code of NaN, and min returns it for NaN. The low bits of `magic` make
+   the exponent's bias come out as zero modulo 256. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i bits, mixprec_dtype type, int saturate) {
+    const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
+    const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least << mantissa & 0xFF));
+    __m256 x = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
+    __m256i exponent, sum;
+    if (type == MIXPREC_E4M3) {
+        if (saturate)
+            x = _mm256_min_ps(_mm256_set1_ps(448.0f), x);
+        x = _mm256_min_ps(x, _mm256_set1_ps(480.0f));
+    } else
+        x = _mm256_min_ps(x, _mm256_set1_ps(saturate ? 57344.0f : 65536.0f));
+    exponent = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7F800000)),
+                                _mm256_set1_epi32(least << 23));
+    sum = _mm256_castps_si256(_mm256_add_ps(x, _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
+    sum = _mm256_add_epi32(sum, _mm256_srli_epi32(exponent, 23 - mantissa));
+    return _mm256_and_si256(sum, _mm256_set1_epi32(0xFF));
+}
+
+/* bfloat16 to nearest even, not NaN. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x) {
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(x, _mm256_set1_epi32(0x7FFF)), odd), 16);
+}
+
+/* Limits fp32 numbers to +-max; NaN stays. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_clamp_avx2_(__m256 x, float max) {
+    return _mm256_max_ps(_mm256_set1_ps(-max), _mm256_min_ps(_mm256_set1_ps(max), x));
+}
+
+/* Any format, mode and policy: mixprec_narrow_f32_ eight at a time. */
+typedef struct mixprec_encoder_avx2_ {
+    __m256i bias, shift, min_shift, mantissa_bits; /* shift: of a normal number */
+    __m256i threshold_positive, threshold_negative, odd, sticky;
+    __m256i max_code, overflow_positive, overflow_negative, inf_code, nan_code, sign_code;
+    int stochastic;
+} mixprec_encoder_avx2_;
+
+MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_encoder_avx2_ e;
+    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = _mm256_set1_epi32(to->bias - 127);
+    e.shift = _mm256_set1_epi32(23 - to->mantissa_bits);
+    e.min_shift = _mm256_set1_epi32(24 - to->mantissa_bits);
+    e.mantissa_bits = _mm256_set1_epi32(to->mantissa_bits);
+    e.threshold_positive = _mm256_set1_epi32((int)mixprec_round_threshold_(how->round, 0, 0, 0));
+    e.threshold_negative = _mm256_set1_epi32((int)mixprec_round_threshold_(how->round, 1, 0, 0));
+    e.odd = _mm256_set1_epi32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
+    e.sticky = _mm256_set1_epi32(!e.stochastic);
+    e.max_code = _mm256_set1_epi32((int)to->max_code);
+    e.overflow_positive =
+        _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
+    e.overflow_negative =
+        _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
+    e.inf_code = _mm256_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
+    e.nan_code = _mm256_set1_epi32((int)(to->overflow_code | 1u << (to->mantissa_bits - 1)));
+    e.sign_code = _mm256_set1_epi32((int)to->sign_code);
+    return e;
+}
+
+/* The codes with their signs. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixprec_encoder_avx2_ *e, __m256i bits,
+                                                                     __m256i random) {
+    const __m256i one = _mm256_set1_epi32(1), top = _mm256_set1_epi32((int)0x80000000u);
+    __m256i negative = _mm256_srai_epi32(bits, 31), magnitude = _mm256_andnot_si256(top, bits);
+    __m256i exponent = _mm256_srli_epi32(magnitude, 23), field = _mm256_and_si256(magnitude, _mm256_set1_epi32(0x7FFFFF));
+    __m256i subnormal = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
+    __m256i mantissa = _mm256_or_si256(field, _mm256_andnot_si256(subnormal, _mm256_set1_epi32(0x800000)));
+    __m256i target = _mm256_add_epi32(_mm256_sub_epi32(exponent, subnormal), e->bias);
+    __m256i shift = _mm256_max_epi32(e->shift, _mm256_sub_epi32(e->min_shift, target));
+    __m256i kept = _mm256_srlv_epi32(mantissa, shift), fraction, threshold, code, lost, special;
+    target = _mm256_max_epi32(target, one);
+    /* A shift by 32 or more, or by a negative count, gives 0. */
+    fraction = _mm256_or_si256(_mm256_sllv_epi32(mantissa, _mm256_sub_epi32(_mm256_set1_epi32(32), shift)),
+                               _mm256_srlv_epi32(mantissa, _mm256_sub_epi32(shift, _mm256_set1_epi32(32))));
+    lost = _mm256_and_si256(_mm256_cmpgt_epi32(shift, _mm256_set1_epi32(31)),
+                            _mm256_cmpgt_epi32(mantissa, _mm256_setzero_si256()));
+    fraction = _mm256_or_si256(fraction, _mm256_and_si256(lost, e->sticky));
+    threshold = _mm256_blendv_epi8(e->threshold_positive, e->threshold_negative, negative);
+    threshold = _mm256_add_epi32(threshold, _mm256_and_si256(kept, e->odd));
+    if (e->stochastic)
+        threshold = random;
+    /* Unsigned comparison: the sum is below the threshold when it carried out. */
+    kept = _mm256_sub_epi32(kept, _mm256_cmpgt_epi32(_mm256_xor_si256(threshold, top),
+                                                     _mm256_xor_si256(_mm256_add_epi32(fraction, threshold), top)));
+    code = _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), e->mantissa_bits), kept);
+    code = _mm256_blendv_epi8(code, _mm256_blendv_epi8(e->overflow_positive, e->overflow_negative, negative),
+                              _mm256_cmpgt_epi32(code, e->max_code));
+    special = _mm256_blendv_epi8(_mm256_or_si256(e->nan_code, _mm256_srlv_epi32(field, e->shift)), e->inf_code,
+                                 _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
+    code = _mm256_blendv_epi8(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
+    return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
+}
+
+/* mixprec_random_bits for count (a multiple of 16) indices from an even one. */
+MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
+    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
+    uint32_t key[3];
+    size_t i;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    for (i = 0; i < count; i += 16) {
+        uint64_t counter = (index + i) >> 1;
+        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter), high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
+        __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
+        uint32_t step;
+        x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
+        x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[0]));
+        x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)key[1]));
+#define MIXPREC_MIX_(rotation)                                                                                         \
+    x0 = _mm256_add_epi32(x0, x1);                                                                                     \
+    x1 = _mm256_or_si256(_mm256_slli_epi32(x1, rotation), _mm256_srli_epi32(x1, 32 - rotation));                       \
+    x1 = _mm256_xor_si256(x1, x0);
+        for (step = 1; step <= 5; step++) {
+            if (step & 1) {
+                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
+            } else {
+                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
+            }
+            x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[step % 3]));
+            x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)(key[(step + 1) % 3] + step)));
+        }
+#undef MIXPREC_MIX_
+        low = _mm256_unpacklo_epi32(x0, x1);
+        high = _mm256_unpackhi_epi32(x0, x1);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 8), _mm256_permute2x128_si256(low, high, 0x31));
+    }
+}
+
+/* 32 elements, any way. */
+MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                    const mixprec_encoder_avx2_ *encoder, const uint32_t *random) {
+    __m256i c[4];
+    int j;
+    for (j = 0; j < 4; j++)
+        c[j] = mixprec_encode_any_avx2_(encoder, _mm256_castps_si256(_mm256_loadu_ps(src + 8 * j)),
+                                        _mm256_loadu_si256((const __m256i *)(const void *)(random + 8 * j)));
+    if (mixprec_size_of_(type) == 2) {
+        mixprec_pack16_avx2_(dst, c[0], c[1]);
+        mixprec_pack16_avx2_((mixprec_f16 *)dst + 16, c[2], c[3]);
+    } else {
+        const __m256i none[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                                 _mm256_setzero_si256()};
+        mixprec_pack8_avx2_(dst, c, none);
+    }
+}
+
+/* To nearest even, IEEE or saturating. The general encoder takes over for 32 elements with a NaN, which the short sequences
+   of bf16 and e5m2 would lose. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                     size_t n, int saturate, const mixprec_how_ *how) {
+    mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m256 x[4];
+        __m256i bits[4], c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_ps(src + i + 8 * j);
+        if (type == MIXPREC_F16) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                if (saturate)
+                    x[j] = mixprec_clamp_avx2_(x[j], 65504.0f);
+                _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
+                                 _mm256_cvtps_ph(x[j], _MM_FROUND_TO_NEAREST_INT));
+            }
+            continue;
+        }
+        if (type != MIXPREC_E4M3) {
+            __m256 nan = _mm256_or_ps(_mm256_cmp_ps(x[0], x[1], _CMP_UNORD_Q), _mm256_cmp_ps(x[2], x[3], _CMP_UNORD_Q));
+            if (_mm256_movemask_ps(nan)) {
+                mixprec_store32_any_avx2_((char *)dst + i * (type == MIXPREC_BF16 ? 2 : 1), type, src + i, &encoder,
+                                          (const uint32_t *)(const void *)(src + i));
+                continue;
+            }
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            if (type == MIXPREC_BF16 && saturate)
+                x[j] = mixprec_clamp_avx2_(x[j], mixprec_f32_from_bits_(0x7F7F0000u));
+            bits[j] = _mm256_castps_si256(x[j]);
+            c[j] = type == MIXPREC_BF16 ? mixprec_encode_bf16_avx2_(bits[j])
+                                        : mixprec_encode_fp8_avx2_(bits[j], type, saturate);
+        }
+        if (type == MIXPREC_BF16) {
+            mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
+            mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
+        } else
+            mixprec_pack8_avx2_((mixprec_e4m3 *)dst + i, c, bits);
+    }
+}
+
+MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                              const mixprec_how_ *how) {
+    size_t i;
+    if (type == MIXPREC_F64) {
+        for (i = 0; i < n; i += 4)
+            _mm256_storeu_pd((double *)dst + i, _mm256_cvtps_pd(_mm_loadu_ps(src + i)));
+    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+        int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
+        else                                                                                                           \
+            mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
+        break;
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        case MIXPREC_F64:
+        case MIXPREC_F32:
+        case MIXPREC_NONE: break;
+        }
+    } else {
+        mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+        size_t size = mixprec_size_of_(type);
+        for (i = 0; i < n; i += 32) {
+            uint32_t random[48] = {0};
+            uint64_t index = how->index + i;
+            if (encoder.stochastic)
+                mixprec_random_avx2_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 48 : 32);
+            mixprec_store32_any_avx2_((char *)dst + i * size, type, src + i, &encoder, random + (index & 1));
+        }
+    }
+}
+
+MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, size_t n, float factor) {
+    const __m256i exponent = _mm256_set1_epi32(0x7F800000);
+    __m256i found = _mm256_setzero_si256();
+    size_t i;
+    for (i = 0; i < n; i += 8) {
+        __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
+        _mm256_storeu_ps(dst + i, x);
+        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent));
+    }
+    return !_mm256_testz_si256(found, found);
+}
+
+/* ---- GEMM ---- */
+
+#ifndef MIXPREC_NO_GEMM
+/* Lanes of either width travel as __m256; `wide`, a constant wherever these are inlined, says that they are f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_fma_avx2_(__m256 a, __m256 b, __m256 c, int wide) {
+    if (wide)
+        return _mm256_castpd_ps(_mm256_fmadd_pd(_mm256_castps_pd(a), _mm256_castps_pd(b), _mm256_castps_pd(c)));
+    return _mm256_fmadd_ps(a, b, c);
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b, int wide) {
+    if (wide)
+        return _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
+    return _mm256_add_ps(a, b);
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_broadcast_avx2_(const char *p, int wide) {
+    if (wide)
+        return _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)p));
+    return _mm256_broadcast_ss((const float *)(const void *)p);
+}
+
+/* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
+#define MIXPREC_TILE_ROWS_AVX2_ 6
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
+                                                                 size_t columns, size_t depth, const char *a,
+                                                                 const char *b, char *t, size_t ldt, int first) {
+    const size_t size = wide ? 8 : 4;
+    const int lanes = wide ? 4 : 8;
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_setzero_ps();
+        for (p = 0; p < chunk; p++) {
+            __m256 x[2];
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                x[j] = _mm256_loadu_ps((const float *)(const void *)(b + 32 * j));
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                __m256 y = mixprec_broadcast_avx2_(a + (size_t)i * size, wide);
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = mixprec_fma_avx2_(y, x[j], s[i][j], wide);
+            }
+            a += MIXPREC_TILE_ROWS_AVX2_ * size;
+            b += 64;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                float *to = (float *)(void *)(t + ((size_t)i * ldt + (size_t)(j * lanes)) * size);
+                int there = (int)columns - j * lanes;
+                if (there >= lanes) {
+                    if (!first)
+                        s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
+                    _mm256_storeu_ps(to, s[i][j]);
+                } else {
+                    float edge[8];
+                    mixprec_copy_(edge, to, (size_t)there * size);
+                    if (!first)
+                        s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(edge), s[i][j], wide);
+                    _mm256_storeu_ps(edge, s[i][j]);
+                    mixprec_copy_(to, edge, (size_t)there * size);
+                }
+            }
+        }
+        depth -= chunk;
+    }
+}
+
+/* One function for each count of rows and of vectors, so that an edge costs what it computes. */
+#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
+    MIXPREC_AVX2_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx2_(                                        \
+        size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
+        mixprec_tile_body_avx2_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                             \
+    }
+#define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 1, 1) X(rows, 2, 1)
+#define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
+    MIXPREC_TILES_AVX2_(X, 1)                                                                                          \
+    MIXPREC_TILES_AVX2_(X, 2)                                                                                          \
+    MIXPREC_TILES_AVX2_(X, 3) MIXPREC_TILES_AVX2_(X, 4) MIXPREC_TILES_AVX2_(X, 5) MIXPREC_TILES_AVX2_(X, 6)
+MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
+#undef MIXPREC_TILE_AVX2_
+
+MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
+                                             void *t, size_t ldt, int first, int wide) {
+    size_t vectors = columns > (wide ? 4u : 8u) ? 2 : 1;
+    switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
+#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
+    case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
+        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(columns, depth, (const char *)a, (const char *)b, (char *)t,  \
+                                                         ldt, first);                                                  \
+        break;
+        MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
+#undef MIXPREC_TILE_AVX2_
+    default: break;
+    }
+}
+
+/* The lanes of a transposed 8 x 8 block (f64: 4 x 4). */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_transpose_avx2_(__m256 r[8], int wide) {
+    __m256 t[8];
+    int i;
+    if (wide) {
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i += 2) {
+            t[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(r[i]), _mm256_castps_pd(r[i + 1])));
+            t[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(r[i]), _mm256_castps_pd(r[i + 1])));
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+            r[i] = _mm256_permute2f128_ps(t[i], t[i + 2], 0x20);
+            r[i + 2] = _mm256_permute2f128_ps(t[i], t[i + 2], 0x31);
+        }
+        return;
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] = t[i];
+}
+
+/* n of the lanes of a vector from p, zeros after them. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load_lanes_avx2_(const char *p, mixprec_dtype type, size_t n,
+                                                                    int wide) {
+    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    double edge[8] = {0};
+    if (n >= (wide ? 4u : 8u))
+        return wide ? _mm256_loadu_ps((const float *)(const void *)p) : mixprec_load8_avx2_(p, type);
+    mixprec_copy_(edge, p, n * size);
+    return wide ? _mm256_loadu_ps((const float *)(const void *)edge) : mixprec_load8_avx2_(edge, type);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_body_avx2_(char *dst, size_t width, const char *src,
+                                                                 mixprec_dtype type, size_t ld, int along, size_t count,
+                                                                 size_t depth, const int wide) {
+    const size_t lanes = wide ? 4 : 8, to_size = wide ? 8 : 4;
+    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    size_t i, p, q;
+    if (along) {
+        for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
+            for (i = 0; i < width; i += lanes) {
+                size_t there = count > i ? count - i : 0;
+                __m256 x = mixprec_load_lanes_avx2_(src + i * size, type, there, wide);
+                if (i + lanes <= width)
+                    _mm256_storeu_ps((float *)(void *)(dst + i * to_size), x);
+                else
+                    mixprec_copy_(dst + i * to_size, &x, (width - i) * to_size);
+            }
+        return;
+    }
+    for (p = 0; p < depth; p += lanes) {
+        size_t deep = mixprec_min_(lanes, depth - p);
+        for (i = 0; i < width; i += lanes) {
+            __m256 r[8];
+            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) r[q] =
+                i + q < count ? mixprec_load_lanes_avx2_(src + ((i + q) * ld + p) * size, type, deep, wide)
+                              : _mm256_setzero_ps();
+            mixprec_transpose_avx2_(r, wide);
+            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
+                char *to = dst + ((p + q) * width + i) * to_size;
+                if (q >= deep)
+                    break;
+                if (i + lanes <= width)
+                    _mm256_storeu_ps((float *)(void *)to, r[q]);
+                else if (wide)
+                    _mm_storeu_ps((float *)(void *)to, _mm256_castps256_ps128(r[q]));
+                else /* the last 2 of 8 spill into the next row, which is written later, or past the panel */
+                    _mm256_storeu_ps((float *)(void *)to, r[q]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
+                                             int along, size_t count, size_t depth, int wide) {
+    char *to = (char *)dst;
+    const char *from = (const char *)src;
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype: mixprec_pack_body_avx2_(to, width, from, dtype, ld, along, count, depth, 0); break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64:
+        if (wide)
+            mixprec_pack_body_avx2_(to, width, from, MIXPREC_F64, ld, along, count, depth, 1);
+        else
+            mixprec_pack_body_avx2_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
+        break;
+    case MIXPREC_NONE: break;
+    }
+}
+#endif /* MIXPREC_NO_GEMM */
+#endif /* MIXPREC_HAS_AVX2_ */
+
+/* ================================================================================================================== */
+/* [CONVERT] Arrays from any type to any type                                                                         */
+/* ================================================================================================================== */
 
 /* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond the
    arrays. */
@@ -1587,15 +2165,55 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     mixprec_unscale_c_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512, mixprec_pack_c_, mixprec_tile_c_)};
 
+#if defined(MIXPREC_HAS_AVX2_)
+static const mixprec_kernels_ mixprec_kernels_avx2_ = {
+    MIXPREC_ISA_AVX2,
+    mixprec_load_avx2_,
+    mixprec_load_odd_avx2_,
+    mixprec_store_avx2_,
+    mixprec_unscale_avx2_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_)};
+#endif
+
+#if defined(MIXPREC_HAS_AVX512_)
+static const mixprec_kernels_ mixprec_kernels_avx512_ = {
+    MIXPREC_ISA_AVX512,
+    mixprec_load_avx512_,
+    mixprec_load_odd_avx512_,
+    mixprec_store_avx512_,
+    mixprec_unscale_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
+                          mixprec_tile_avx512_)};
+#endif
+
+#if defined(MIXPREC_HAS_NEON_)
+static const mixprec_kernels_ mixprec_kernels_neon_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_c_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512, mixprec_pack_c_, mixprec_tile_c_)};
+#endif
+
+/* NULL for an instruction set that is unknown, not compiled in, or not available here. */
 static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
-    switch (isa) {
-    case MIXPREC_ISA_AUTO: return mixprec_kernels_of_(mixprec_isa_best());
-    case MIXPREC_ISA_C: return &mixprec_kernels_c_;
-    case MIXPREC_ISA_AVX2:
-    case MIXPREC_ISA_AVX512:
-    case MIXPREC_ISA_NEON: break;
-    }
-    return NULL;
+    mixprec_isa best = mixprec_cpu_();
+    if (isa == MIXPREC_ISA_AUTO)
+        isa = best;
+#if defined(MIXPREC_HAS_AVX512_)
+    if (isa == MIXPREC_ISA_AVX512 && best == MIXPREC_ISA_AVX512)
+        return &mixprec_kernels_avx512_;
+#endif
+#if defined(MIXPREC_HAS_AVX2_)
+    if (isa == MIXPREC_ISA_AVX2 && best >= MIXPREC_ISA_AVX2)
+        return &mixprec_kernels_avx2_;
+#endif
+#if defined(MIXPREC_HAS_NEON_)
+    if (isa == MIXPREC_ISA_NEON)
+        return &mixprec_kernels_neon_;
+#endif
+    return isa == MIXPREC_ISA_C ? &mixprec_kernels_c_ : NULL;
 }
 
 /* ================================================================================================================== */
