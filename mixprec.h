@@ -79,7 +79,7 @@
 #error "mixprec: define both MIXPREC_MALLOC and MIXPREC_FREE, or neither"
 #endif
 #ifndef MIXPREC_MAX_ISA
-#define MIXPREC_MAX_ISA 2
+#define MIXPREC_MAX_ISA 3
 #endif
 #ifndef MIXPREC_GEMM_STACK
 #define MIXPREC_GEMM_STACK 32768
@@ -1521,20 +1521,8 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
 
 #ifndef MIXPREC_NO_GEMM
 /* Lanes of either width travel as __m256; `wide`, a constant wherever these are inlined, says that they are f64. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_fma_avx2_(__m256 a, __m256 b, __m256 c, int wide) {
-    if (wide)
-        return _mm256_castpd_ps(_mm256_fmadd_pd(_mm256_castps_pd(a), _mm256_castps_pd(b), _mm256_castps_pd(c)));
-    return _mm256_fmadd_ps(a, b, c);
-}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b, int wide) {
-    if (wide)
-        return _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b)));
-    return _mm256_add_ps(a, b);
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_broadcast_avx2_(const char *p, int wide) {
-    if (wide)
-        return _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)p));
-    return _mm256_broadcast_ss((const float *)(const void *)p);
+    return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
@@ -1547,20 +1535,28 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 57 GFLOP/s. */
         __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
+        __m256d w[MIXPREC_TILE_ROWS_AVX2_][2];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_setzero_ps();
-        for (p = 0; p < chunk; p++) {
-            __m256 x[2];
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                x[j] = _mm256_loadu_ps((const float *)(const void *)(b + 32 * j));
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-                __m256 y = mixprec_broadcast_avx2_(a + (size_t)i * size, wide);
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = mixprec_fma_avx2_(y, x[j], s[i][j], wide);
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                s[i][j] = _mm256_setzero_ps();
+                w[i][j] = _mm256_setzero_pd();
             }
+        for (p = 0; p < chunk; p++) {
+            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
+            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    if (wide)
+                        w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd(y_wide + i), _mm256_loadu_pd(x_wide + 4 * j), w[i][j]);
+                    else
+                        s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(y + i), _mm256_loadu_ps(x + 8 * j), s[i][j]);
             a += MIXPREC_TILE_ROWS_AVX2_ * size;
             b += 64;
         }
+        MIXPREC_UNROLL_ for (i = 0; i < rows && wide; i++)
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_castpd_ps(w[i][j]);
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 float *to = (float *)(void *)(t + ((size_t)i * ldt + (size_t)(j * lanes)) * size);
@@ -1720,6 +1716,564 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
 }
 #endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_AVX2_ */
+
+/* ================================================================================================================== */
+/* [VEC-AVX512] Kernels for AVX-512 F/BW/DQ/VL                                                                        */
+/* ================================================================================================================== */
+
+#if defined(MIXPREC_HAS_AVX512_)
+#define MIXPREC_AVX512_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl")
+
+/* ---- fp32 from a dtype ---- */
+
+/* As mixprec_e4m3_to_half_avx2_, 32 at a time. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_half_avx512_(__m256i codes) {
+    const __m512i bit14 = _mm512_set1_epi16(0x4000);
+    __m512i x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(codes), 7);
+    x = _mm512_add_epi16(x, _mm512_and_si512(x, bit14));
+    return _mm512_or_si512(x, _mm512_and_si512(_mm512_add_epi16(x, _mm512_set1_epi16(0x80)), bit14));
+}
+
+/* The elements of p whose bit is set, 0 for the others. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *p, mixprec_dtype type, __mmask16 lanes) {
+    switch (type) {
+    case MIXPREC_F64:
+        return _mm512_insertf32x8(
+            _mm512_castps256_ps512(_mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)lanes, (const double *)p))),
+            _mm512_cvtpd_ps(_mm512_maskz_loadu_pd((__mmask8)((unsigned)lanes >> 8), (const double *)p + 8)), 1);
+    case MIXPREC_F16: return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes, p));
+    case MIXPREC_BF16:
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, p)), 16));
+    case MIXPREC_E4M3: {
+        __m256i half = mixprec_e4m3_to_half_avx2_(_mm_maskz_loadu_epi8(lanes, p));
+        return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256.0f));
+    }
+    case MIXPREC_E5M2:
+        return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, p)), 8));
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+    return _mm512_maskz_loadu_ps(lanes, p);
+}
+
+MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    size_t i;
+    switch (type) {
+    case MIXPREC_F64:
+        for (i = 0; i < n; i += 16)
+            _mm512_storeu_ps(dst + i, mixprec_load16_avx512_((const double *)src + i, MIXPREC_F64, 0xFFFF));
+        break;
+    case MIXPREC_F16:
+        for (i = 0; i < n; i += 64) {
+            const mixprec_f16 *from = (const mixprec_f16 *)src + i;
+            _mm512_storeu_ps(dst + i, mixprec_load16_avx512_(from, MIXPREC_F16, 0xFFFF));
+            _mm512_storeu_ps(dst + i + 16, mixprec_load16_avx512_(from + 16, MIXPREC_F16, 0xFFFF));
+            _mm512_storeu_ps(dst + i + 32, mixprec_load16_avx512_(from + 32, MIXPREC_F16, 0xFFFF));
+            _mm512_storeu_ps(dst + i + 48, mixprec_load16_avx512_(from + 48, MIXPREC_F16, 0xFFFF));
+        }
+        break;
+    case MIXPREC_BF16:
+        for (i = 0; i < n; i += 32) {
+            const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+            __m512i x = _mm512_loadu_si512((const mixprec_bf16 *)src + i);
+            __mmask32 nan = _mm512_cmpgt_epi16_mask(_mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)), _mm512_set1_epi16(0x7F80));
+            x = _mm512_mask_blend_epi16(nan, x, _mm512_or_si512(x, _mm512_set1_epi16(0x40)));
+            x = _mm512_permutexvar_epi64(order, x);
+            _mm512_storeu_si512(dst + i, _mm512_unpacklo_epi16(_mm512_setzero_si512(), x));
+            _mm512_storeu_si512(dst + i + 16, _mm512_unpackhi_epi16(_mm512_setzero_si512(), x));
+        }
+        break;
+    case MIXPREC_E4M3:
+        for (i = 0; i < n; i += 32) {
+            const __m512 scale = _mm512_set1_ps(256.0f);
+            __m512i half =
+                mixprec_e4m3_to_half_avx512_(_mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_e4m3 *)src + i)));
+            _mm512_storeu_ps(dst + i, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(half)), scale));
+            _mm512_storeu_ps(dst + i + 16, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)), scale));
+        }
+        break;
+    case MIXPREC_E5M2:
+        for (i = 0; i < n; i += 32) {
+            __m512i half = _mm512_slli_epi16(
+                _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_e5m2 *)src + i))), 8);
+            _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm512_castsi512_si256(half)));
+            _mm512_storeu_ps(dst + i + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)));
+        }
+        break;
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_load_odd_avx512_(float *dst, const double *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 8) {
+        __m512d x = _mm512_loadu_pd(src + i);
+        __m256 y = _mm512_cvt_roundpd_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+        __mmask8 inexact = _mm512_cmp_pd_mask(_mm512_cvtps_pd(y), x, _CMP_NEQ_OQ);
+        __m256i bits = _mm256_castps_si256(y);
+        bits = _mm256_mask_blend_epi32(inexact, bits, _mm256_or_si256(bits, _mm256_set1_epi32(1)));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i), bits);
+    }
+}
+
+/* ---- a dtype from fp32 ---- */
+
+/* The methods are those of [VEC-AVX2], twice as wide. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack8_avx512_(void *dst, const __m512i c[4], const __m512i x[4]) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i code = _mm512_packus_epi16(_mm512_packus_epi32(c[0], c[1]), _mm512_packus_epi32(c[2], c[3]));
+    __m512i sign = _mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]));
+    code = _mm512_ternarylogic_epi32(code, sign, _mm512_set1_epi8((char)0x80), 0xF8); /* code | (sign & 0x80) */
+    _mm512_storeu_si512(dst, _mm512_permutexvar_epi32(order, code));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i bits, mixprec_dtype type, int saturate) {
+    const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
+    const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least << mantissa & 0xFF));
+    __m512 x = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF)));
+    __m512i exponent, sum;
+    if (type == MIXPREC_E4M3) {
+        if (saturate)
+            x = _mm512_min_ps(_mm512_set1_ps(448.0f), x);
+        x = _mm512_min_ps(x, _mm512_set1_ps(480.0f));
+    } else
+        x = _mm512_min_ps(x, _mm512_set1_ps(saturate ? 57344.0f : 65536.0f));
+    exponent = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7F800000)),
+                                _mm512_set1_epi32(least << 23));
+    sum = _mm512_castps_si512(_mm512_add_ps(x, _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
+    sum = _mm512_add_epi32(sum, _mm512_srli_epi32(exponent, (unsigned)(23 - mantissa)));
+    return _mm512_and_si512(sum, _mm512_set1_epi32(0xFF));
+}
+
+/* bfloat16 to nearest even, not NaN, in the upper half of each lane. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512i x) {
+    __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
+    __m512i sum = _mm512_add_epi32(x, _mm512_set1_epi32(0x7FFF));
+    return _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_clamp_avx512_(__m512 x, float max) {
+    return _mm512_max_ps(_mm512_set1_ps(-max), _mm512_min_ps(_mm512_set1_ps(max), x));
+}
+
+/* mixprec_narrow_f32_ sixteen at a time, any format, mode and policy. */
+typedef struct mixprec_encoder_avx512_ {
+    __m512i bias, shift, min_shift, mantissa_bits;
+    __m512i threshold_positive, threshold_negative, odd;
+    __m512i max_code, overflow_positive, overflow_negative, inf_code, nan_code, sign_code;
+    int stochastic;
+} mixprec_encoder_avx512_;
+
+MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_encoder_avx512_ e;
+    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = _mm512_set1_epi32(to->bias - 127);
+    e.shift = _mm512_set1_epi32(23 - to->mantissa_bits);
+    e.min_shift = _mm512_set1_epi32(24 - to->mantissa_bits);
+    e.mantissa_bits = _mm512_set1_epi32(to->mantissa_bits);
+    e.threshold_positive = _mm512_set1_epi32((int)mixprec_round_threshold_(how->round, 0, 0, 0));
+    e.threshold_negative = _mm512_set1_epi32((int)mixprec_round_threshold_(how->round, 1, 0, 0));
+    e.odd = _mm512_set1_epi32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
+    e.max_code = _mm512_set1_epi32((int)to->max_code);
+    e.overflow_positive =
+        _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
+    e.overflow_negative =
+        _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
+    e.inf_code = _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
+    e.nan_code = _mm512_set1_epi32((int)(to->overflow_code | 1u << (to->mantissa_bits - 1)));
+    e.sign_code = _mm512_set1_epi32((int)to->sign_code);
+    return e;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const mixprec_encoder_avx512_ *e, __m512i bits,
+                                                                         __m512i random) {
+    const __m512i one = _mm512_set1_epi32(1), width = _mm512_set1_epi32(32);
+    __mmask16 negative = _mm512_movepi32_mask(bits);
+    __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF));
+    __m512i exponent = _mm512_srli_epi32(magnitude, 23), field = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7FFFFF));
+    __mmask16 normal = _mm512_test_epi32_mask(exponent, exponent), up, infinite;
+    __m512i mantissa = _mm512_mask_or_epi32(field, normal, field, _mm512_set1_epi32(0x800000));
+    __m512i target = _mm512_add_epi32(_mm512_max_epi32(exponent, one), e->bias);
+    __m512i shift = _mm512_max_epi32(e->shift, _mm512_sub_epi32(e->min_shift, target));
+    __m512i kept = _mm512_srlv_epi32(mantissa, shift), fraction, threshold, code, special;
+    target = _mm512_max_epi32(target, one);
+    fraction = _mm512_or_si512(_mm512_sllv_epi32(mantissa, _mm512_sub_epi32(width, shift)),
+                               _mm512_srlv_epi32(mantissa, _mm512_sub_epi32(shift, width)));
+    if (e->stochastic) {
+        threshold = random;
+    } else {
+        __mmask16 lost = _mm512_mask_cmpge_epi32_mask(_mm512_test_epi32_mask(mantissa, mantissa), shift, width);
+        fraction = _mm512_mask_or_epi32(fraction, lost, fraction, one);
+        threshold = _mm512_mask_blend_epi32(negative, e->threshold_positive, e->threshold_negative);
+        threshold = _mm512_add_epi32(threshold, _mm512_and_si512(kept, e->odd));
+    }
+    up = _mm512_cmplt_epu32_mask(_mm512_add_epi32(fraction, threshold), threshold);
+    kept = _mm512_mask_add_epi32(kept, up, kept, one);
+    code = _mm512_add_epi32(_mm512_sllv_epi32(_mm512_sub_epi32(target, one), e->mantissa_bits), kept);
+    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, e->max_code), code,
+                                   _mm512_mask_blend_epi32(negative, e->overflow_positive, e->overflow_negative));
+    infinite = _mm512_testn_epi32_mask(field, field);
+    special = _mm512_mask_blend_epi32(infinite, _mm512_or_si512(e->nan_code, _mm512_srlv_epi32(field, e->shift)), e->inf_code);
+    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F7FFFFF)), code, special);
+    return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
+}
+
+/* mixprec_random_bits for count (a multiple of 32) indices from an even one. */
+MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
+    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i high_half = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    uint32_t key[3];
+    size_t i;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    for (i = 0; i < count; i += 32) {
+        uint64_t counter = (index + i) >> 1;
+        __m512i low = _mm512_set1_epi32((int)(uint32_t)counter), x1 = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
+        __m512i x0 = _mm512_add_epi32(low, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        uint32_t step;
+        x1 = _mm512_mask_add_epi32(x1, _mm512_cmplt_epu32_mask(x0, low), x1, _mm512_set1_epi32(1));
+        x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[0]));
+        x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)key[1]));
+#define MIXPREC_MIX_(rotation)                                                                                         \
+    x0 = _mm512_add_epi32(x0, x1);                                                                                     \
+    x1 = _mm512_xor_si512(_mm512_rol_epi32(x1, rotation), x0);
+        for (step = 1; step <= 5; step++) {
+            if (step & 1) {
+                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
+            } else {
+                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
+            }
+            x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[step % 3]));
+            x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)(key[(step + 1) % 3] + step)));
+        }
+#undef MIXPREC_MIX_
+        _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi32(x0, low_half, x1));
+        _mm512_storeu_si512(dst + i + 16, _mm512_permutex2var_epi32(x0, high_half, x1));
+    }
+}
+
+/* 64 elements, any way. */
+MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                        const mixprec_encoder_avx512_ *encoder, const uint32_t *random) {
+    size_t size = mixprec_size_of_(type), i;
+    for (i = 0; i < 64; i += 16) {
+        __m512i code = mixprec_encode_any_avx512_(encoder, _mm512_loadu_si512(src + i), _mm512_loadu_si512(random + i));
+        if (size == 2)
+            _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i), _mm512_cvtepi32_epi16(code));
+        else
+            _mm_storeu_si128((__m128i *)(void *)((mixprec_e4m3 *)dst + i), _mm512_cvtepi32_epi8(code));
+    }
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                                         size_t n, int saturate, const mixprec_how_ *how) {
+    /* 1, 3, 5 ... 63 as 16-bit numbers */
+    const __m512i upper_halves = _mm512_add_epi32(
+        _mm512_set1_epi32(0x00030001),
+        _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+    mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 64) {
+        __m512 x[4];
+        __m512i bits[4], c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_ps(src + i + 16 * j);
+        if (type == MIXPREC_F16) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                if (saturate)
+                    x[j] = mixprec_clamp_avx512_(x[j], 65504.0f);
+                _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                                    _mm512_cvtps_ph(x[j], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+            }
+            continue;
+        }
+        if (type != MIXPREC_E4M3) {
+            __mmask16 nan = (__mmask16)(_mm512_cmp_ps_mask(x[0], x[1], _CMP_UNORD_Q) | _mm512_cmp_ps_mask(x[2], x[3], _CMP_UNORD_Q));
+            if (nan) {
+                mixprec_store64_any_avx512_((char *)dst + i * (type == MIXPREC_BF16 ? 2 : 1), type, src + i, &encoder,
+                                            (const uint32_t *)(const void *)(src + i));
+                continue;
+            }
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            if (type == MIXPREC_BF16 && saturate)
+                x[j] = mixprec_clamp_avx512_(x[j], mixprec_f32_from_bits_(0x7F7F0000u));
+            bits[j] = _mm512_castps_si512(x[j]);
+            c[j] = type == MIXPREC_BF16 ? mixprec_encode_bf16_avx512_(bits[j])
+                                        : mixprec_encode_fp8_avx512_(bits[j], type, saturate);
+        }
+        if (type == MIXPREC_BF16) {
+            _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
+            _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
+        } else
+            mixprec_pack8_avx512_((mixprec_e4m3 *)dst + i, c, bits);
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                  const mixprec_how_ *how) {
+    size_t i;
+    if (type == MIXPREC_F64) {
+        for (i = 0; i < n; i += 8)
+            _mm512_storeu_pd((double *)dst + i, _mm512_cvtps_pd(_mm256_loadu_ps(src + i)));
+    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+        int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
+        else                                                                                                           \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
+        break;
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        case MIXPREC_F64:
+        case MIXPREC_F32:
+        case MIXPREC_NONE: break;
+        }
+    } else {
+        mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+        size_t size = mixprec_size_of_(type);
+        for (i = 0; i < n; i += 64) {
+            uint32_t random[96] = {0};
+            uint64_t index = how->index + i;
+            if (encoder.stochastic)
+                mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
+            mixprec_store64_any_avx512_((char *)dst + i * size, type, src + i, &encoder, random + (index & 1));
+        }
+    }
+}
+
+MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
+    const __m512i exponent = _mm512_set1_epi32(0x7F800000);
+    __mmask16 found = 0;
+    size_t i;
+    for (i = 0; i < n; i += 16) {
+        __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
+        _mm512_storeu_ps(dst + i, x);
+        found = (__mmask16)(found |
+                            _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), exponent), exponent));
+    }
+    return found != 0;
+}
+
+/* ---- GEMM ---- */
+
+#ifndef MIXPREC_NO_GEMM
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_add_avx512_(__m512 a, __m512 b, int wide) {
+    return wide ? _mm512_castpd_ps(_mm512_add_pd(_mm512_castps_pd(a), _mm512_castps_pd(b))) : _mm512_add_ps(a, b);
+}
+
+/* The first `n` lanes; all of them when there are no more. */
+MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
+    return (__mmask16)(n >= 16 ? 0xFFFFu : (1u << n) - 1u);
+}
+
+/* 14 x 32 (f64: 14 x 16): 28 accumulators, 2 vectors of B, 1 broadcast of A. */
+#define MIXPREC_TILE_ROWS_AVX512_ 14
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int rows, const int vectors, const int wide,
+                                                                     size_t columns, size_t depth, const char *a,
+                                                                     const char *b, char *t, size_t ldt, int first) {
+    const size_t size = wide ? 8 : 4;
+    /* In lanes of 4 bytes, whatever the width. */
+    const __mmask16 last = mixprec_first_lanes_((columns - (size_t)(vectors - 1) * (wide ? 8 : 16)) * (wide ? 2 : 1));
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        /* One of the two is used: see mixprec_tile_body_avx2_. */
+        __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+        __m512d w[MIXPREC_TILE_ROWS_AVX512_][2];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                s[i][j] = _mm512_setzero_ps();
+                w[i][j] = _mm512_setzero_pd();
+            }
+        for (p = 0; p < chunk; p++) {
+            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
+            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    if (wide)
+                        w[i][j] = _mm512_fmadd_pd(_mm512_set1_pd(y_wide[i]), _mm512_loadu_pd(x_wide + 8 * j), w[i][j]);
+                    else
+                        s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(y[i]), _mm512_loadu_ps(x + 16 * j), s[i][j]);
+            a += MIXPREC_TILE_ROWS_AVX512_ * size;
+            b += 128;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows && wide; i++)
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                char *to = t + ((size_t)i * ldt * size + (size_t)j * 64);
+                __mmask16 lanes = j == vectors - 1 ? last : (__mmask16)0xFFFF;
+                if (!first)
+                    s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
+                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+            }
+        depth -= chunk;
+    }
+}
+
+/* One function for each count of rows and of vectors, so that an edge costs what it computes. */
+#define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
+    MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
+        size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
+        mixprec_tile_body_avx512_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                           \
+    }
+#define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 1, 1) X(rows, 2, 1)
+#define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
+    MIXPREC_TILES_AVX512_(X, 1)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 2)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 3)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 4)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 5)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 6)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 7)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 8)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 9)                                                                                        \
+    MIXPREC_TILES_AVX512_(X, 10)                                                                                       \
+    MIXPREC_TILES_AVX512_(X, 11)                                                                                       \
+    MIXPREC_TILES_AVX512_(X, 12) MIXPREC_TILES_AVX512_(X, 13) MIXPREC_TILES_AVX512_(X, 14)
+MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
+#undef MIXPREC_TILE_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
+                                                 void *t, size_t ldt, int first, int wide) {
+    size_t vectors = columns > (wide ? 8u : 16u) ? 2 : 1;
+    switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
+#define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
+    case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
+        mixprec_tile_##rows##_##vectors##_##wide##_avx512_(columns, depth, (const char *)a, (const char *)b,           \
+                                                           (char *)t, ldt, first);                                     \
+        break;
+        MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
+#undef MIXPREC_TILE_AVX512_
+    default: break;
+    }
+}
+
+/* A 16 x 16 block of fp32, or two 8 x 8 blocks of f64 one below the other, transposed. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_avx512_(__m512 r[16], int wide) {
+    __m512 t[16];
+    int i, j;
+    if (wide) {
+        MIXPREC_UNROLL_ for (j = 0; j < 16; j += 8) {
+            MIXPREC_UNROLL_ for (i = j; i < j + 8; i += 2) {
+                __m512d x = _mm512_castps_pd(r[i]), y = _mm512_castps_pd(r[i + 1]);
+                t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+                t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+            }
+            MIXPREC_UNROLL_ for (i = j; i < j + 2; i++) {
+                __m512 x = _mm512_shuffle_f32x4(t[i], t[i + 2], 0x88), y = _mm512_shuffle_f32x4(t[i], t[i + 2], 0xDD);
+                __m512 z = _mm512_shuffle_f32x4(t[i + 4], t[i + 6], 0x88), u = _mm512_shuffle_f32x4(t[i + 4], t[i + 6], 0xDD);
+                r[i] = _mm512_shuffle_f32x4(x, z, 0x88);
+                r[i + 4] = _mm512_shuffle_f32x4(x, z, 0xDD);
+                r[i + 2] = _mm512_shuffle_f32x4(y, u, 0x88);
+                r[i + 6] = _mm512_shuffle_f32x4(y, u, 0xDD);
+            }
+        }
+        return;
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 16; i += 4) {
+        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xEE);
+        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xDD);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xDD);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD);
+        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD);
+    }
+}
+
+/* The first n of the lanes of a vector from p. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load_lanes_avx512_(const char *p, mixprec_dtype type, size_t n,
+                                                                        int wide) {
+    if (wide)
+        return _mm512_maskz_loadu_ps(mixprec_first_lanes_(2 * n), p);
+    return mixprec_load16_avx512_(p, type, mixprec_first_lanes_(n));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_avx512_(char *dst, size_t width, const char *src,
+                                                                     mixprec_dtype type, size_t ld, int along,
+                                                                     size_t count, size_t depth, const int wide) {
+    const size_t lanes = wide ? 8 : 16, to_size = wide ? 8 : 4;
+    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    size_t i, p, q;
+    if (along) {
+        for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
+            for (i = 0; i < width; i += lanes) {
+                __m512 x = mixprec_load_lanes_avx512_(src + i * size, type, count > i ? count - i : 0, wide);
+                _mm512_mask_storeu_ps(dst + i * to_size, mixprec_first_lanes_((width - i) * (to_size / 4)), x);
+            }
+        return;
+    }
+    for (p = 0; p < depth; p += lanes) {
+        size_t deep = mixprec_min_(lanes, depth - p);
+        for (i = 0; i < width; i += 16) {
+            /* 16 rows: one block of fp32, two of f64. */
+            __m512 r[16];
+            MIXPREC_UNROLL_ for (q = 0; q < 16; q++) r[q] =
+                i + q < count ? mixprec_load_lanes_avx512_(src + ((i + q) * ld + p) * size, type, deep, wide)
+                              : _mm512_setzero_ps();
+            mixprec_transpose_avx512_(r, wide);
+            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
+                char *to = dst + ((p + q) * width + i) * to_size;
+                size_t left = (width - i) * (to_size / 4);
+                if (q >= deep)
+                    break;
+                _mm512_mask_storeu_ps(to, mixprec_first_lanes_(left), r[q]);
+                if (wide)
+                    _mm512_mask_storeu_ps(to + 64, mixprec_first_lanes_(left > 16 ? left - 16 : 0), r[8 + q]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
+                                                 int along, size_t count, size_t depth, int wide) {
+    char *to = (char *)dst;
+    const char *from = (const char *)src;
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype: mixprec_pack_body_avx512_(to, width, from, dtype, ld, along, count, depth, 0); break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64:
+        if (wide)
+            mixprec_pack_body_avx512_(to, width, from, MIXPREC_F64, ld, along, count, depth, 1);
+        else
+            mixprec_pack_body_avx512_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
+        break;
+    case MIXPREC_NONE: break;
+    }
+}
+#endif /* MIXPREC_NO_GEMM */
+#endif /* MIXPREC_HAS_AVX512_ */
 
 /* ================================================================================================================== */
 /* [CONVERT] Arrays from any type to any type                                                                         */
