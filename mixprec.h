@@ -1565,7 +1565,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                     if (!first)
                         s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
                     _mm256_storeu_ps(to, s[i][j]);
-                } else {
+                } else if (there > 0) {
                     float edge[8];
                     mixprec_copy_(edge, to, (size_t)there * size);
                     if (!first)
@@ -1585,7 +1585,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
         size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
         mixprec_tile_body_avx2_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                             \
     }
-#define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 1, 1) X(rows, 2, 1)
+#define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
     MIXPREC_TILES_AVX2_(X, 1)                                                                                          \
     MIXPREC_TILES_AVX2_(X, 2)                                                                                          \
@@ -1595,7 +1595,7 @@ MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
 
 MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
                                              void *t, size_t ldt, int first, int wide) {
-    size_t vectors = columns > (wide ? 4u : 8u) ? 2 : 1;
+    size_t vectors = wide || columns > 8 ? 2 : 1;
     switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
     case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
@@ -2083,8 +2083,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
                                                                      size_t columns, size_t depth, const char *a,
                                                                      const char *b, char *t, size_t ldt, int first) {
     const size_t size = wide ? 8 : 4;
-    /* In lanes of 4 bytes, whatever the width. */
-    const __mmask16 last = mixprec_first_lanes_((columns - (size_t)(vectors - 1) * (wide ? 8 : 16)) * (wide ? 2 : 1));
+    const size_t words = columns * size / 4; /* masks count lanes of 4 bytes, whatever the width */
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
@@ -2113,7 +2112,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 char *to = t + ((size_t)i * ldt * size + (size_t)j * 64);
-                __mmask16 lanes = j == vectors - 1 ? last : (__mmask16)0xFFFF;
+                __mmask16 lanes = mixprec_first_lanes_(words > (size_t)j * 16 ? words - (size_t)j * 16 : 0);
                 if (!first)
                     s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
                 _mm512_mask_storeu_ps(to, lanes, s[i][j]);
@@ -2128,7 +2127,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
         mixprec_tile_body_avx512_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                           \
     }
-#define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 1, 1) X(rows, 2, 1)
+#define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
     MIXPREC_TILES_AVX512_(X, 1)                                                                                        \
     MIXPREC_TILES_AVX512_(X, 2)                                                                                        \
@@ -2147,7 +2146,7 @@ MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 
 MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
                                                  void *t, size_t ldt, int first, int wide) {
-    size_t vectors = columns > (wide ? 8u : 16u) ? 2 : 1;
+    size_t vectors = wide || columns > 16 ? 2 : 1;
     switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
@@ -2274,6 +2273,165 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
 }
 #endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_AVX512_ */
+
+/* ================================================================================================================== */
+/* [VEC-NEON] Kernels for AArch64                                                                                     */
+/* ================================================================================================================== */
+
+#if defined(MIXPREC_HAS_NEON_)
+
+/* 8 bytes of E4M3 as 8 half-precision numbers of 1/256 of their value: see mixprec_e4m3_to_half_avx2_. */
+MIXPREC_FORCE_INLINE_ uint16x8_t mixprec_e4m3_to_half_neon_(uint8x8_t codes) {
+    const uint16x8_t bit14 = vdupq_n_u16(0x4000);
+    uint16x8_t x = vshll_n_u8(codes, 7);
+    x = vaddq_u16(x, vandq_u16(x, bit14));
+    return vorrq_u16(x, vandq_u16(vaddq_u16(x, vdupq_n_u16(0x80)), bit14));
+}
+
+/* 8 elements from half precision, times scale. */
+MIXPREC_FORCE_INLINE_ void mixprec_half_to_f32_neon_(float *dst, uint16x8_t half, float scale) {
+    float32x4_t low = vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
+    float32x4_t high = vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(half)));
+    vst1q_f32(dst, scale == 1.0f ? low : vmulq_n_f32(low, scale));
+    vst1q_f32(dst + 4, scale == 1.0f ? high : vmulq_n_f32(high, scale));
+}
+
+static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    size_t i;
+    switch (type) {
+    case MIXPREC_F64:
+        for (i = 0; i < n; i += 4) {
+            const double *from = (const double *)src + i;
+            float32x2_t low = vcvt_f32_f64(vld1q_f64(from));
+            vst1q_f32(dst + i, vcvt_high_f32_f64(low, vld1q_f64(from + 2)));
+        }
+        break;
+    case MIXPREC_F16:
+        for (i = 0; i < n; i += 8)
+            mixprec_half_to_f32_neon_(dst + i, vld1q_u16((const uint16_t *)src + i), 1.0f);
+        break;
+    case MIXPREC_BF16:
+        for (i = 0; i < n; i += 8) {
+            uint16x8_t x = vld1q_u16((const uint16_t *)src + i);
+            uint16x8_t nan = vcgtq_u16(vandq_u16(x, vdupq_n_u16(0x7FFF)), vdupq_n_u16(0x7F80));
+            x = vorrq_u16(x, vandq_u16(nan, vdupq_n_u16(0x40)));
+            vst1q_f32(dst + i, vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(x), 16)));
+            vst1q_f32(dst + i + 4, vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(x), 16)));
+        }
+        break;
+    case MIXPREC_E4M3:
+        for (i = 0; i < n; i += 8)
+            mixprec_half_to_f32_neon_(dst + i, mixprec_e4m3_to_half_neon_(vld1_u8((const uint8_t *)src + i)), 256.0f);
+        break;
+    case MIXPREC_E5M2:
+        for (i = 0; i < n; i += 8)
+            mixprec_half_to_f32_neon_(dst + i, vshll_n_u8(vld1_u8((const uint8_t *)src + i), 8), 1.0f);
+        break;
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+/* bfloat16 to nearest even, in the upper half of each lane. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_bf16_neon_(uint32x4_t bits, int saturate) {
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), infinity = vdupq_n_u32(0x7F800000), sum;
+    uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1)), nan = vcgtq_u32(magnitude, infinity);
+    if (saturate) {
+        uint32x4_t sign = veorq_u32(bits, magnitude);
+        bits = vbslq_u32(nan, bits, vorrq_u32(sign, vminq_u32(magnitude, vdupq_n_u32(0x7F7F0000))));
+    }
+    sum = vaddq_u32(vaddq_u32(bits, vdupq_n_u32(0x7FFF)), odd);
+    return vbslq_u32(nan, vorrq_u32(bits, vdupq_n_u32(0x400000)), sum);
+}
+
+/* fp8 to nearest even: see mixprec_encode_fp8_avx2_; as integers, magnitudes order as the numbers do, with NaN on top. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
+    const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
+    const uint32x4_t magic = vdupq_n_u32((uint32_t)(((23 - mantissa) << 23) + (-least << mantissa & 0xFF)));
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
+    float limit = type == MIXPREC_E4M3 ? (saturate ? 448.0f : 480.0f) : (saturate ? 57344.0f : 65536.0f);
+    uint32x4_t clamped = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit))), exponent, sum, code, nan_code;
+    exponent = vmaxq_u32(vandq_u32(clamped, vdupq_n_u32(0x7F800000)), vdupq_n_u32((uint32_t)least << 23));
+    sum = vreinterpretq_u32_f32(vaddq_f32(vreinterpretq_f32_u32(clamped), vreinterpretq_f32_u32(vaddq_u32(exponent, magic))));
+    code = vandq_u32(vaddq_u32(sum, vshlq_u32(exponent, vdupq_n_s32(mantissa - 23))), vdupq_n_u32(0xFF));
+    nan_code = type == MIXPREC_E4M3 ? vdupq_n_u32(0x7F)
+                                    : vorrq_u32(vdupq_n_u32(0x7E), vandq_u32(vshrq_n_u32(bits, 21), vdupq_n_u32(1)));
+    code = vbslq_u32(nan, nan_code, code);
+    return vorrq_u32(code, vandq_u32(vshrq_n_u32(bits, 24), vdupq_n_u32(0x80)));
+}
+
+/* f16 to nearest even. */
+MIXPREC_FORCE_INLINE_ uint16x4_t mixprec_encode_f16_neon_(float32x4_t x, int saturate) {
+    uint32x4_t bits = vreinterpretq_u32_f32(x), magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF));
+    if (saturate) {
+        uint32x4_t limited = vorrq_u32(veorq_u32(bits, magnitude), vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(65504.0f))));
+        x = vreinterpretq_f32_u32(vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000)), bits, limited));
+    }
+    return vreinterpret_u16_f16(vcvt_f16_f32(x));
+}
+
+MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                       int saturate) {
+    size_t i;
+    for (i = 0; i < n; i += 8) {
+        float32x4_t x = vld1q_f32(src + i), y = vld1q_f32(src + i + 4);
+        uint32x4_t p = vreinterpretq_u32_f32(x), q = vreinterpretq_u32_f32(y);
+        if (type == MIXPREC_F16)
+            vst1q_u16((uint16_t *)dst + i,
+                      vcombine_u16(mixprec_encode_f16_neon_(x, saturate), mixprec_encode_f16_neon_(y, saturate)));
+        else if (type == MIXPREC_BF16)
+            vst1q_u16((uint16_t *)dst + i, vcombine_u16(vshrn_n_u32(mixprec_encode_bf16_neon_(p, saturate), 16),
+                                                        vshrn_n_u32(mixprec_encode_bf16_neon_(q, saturate), 16)));
+        else
+            vst1_u8((uint8_t *)dst + i,
+                    vmovn_u16(vcombine_u16(vmovn_u32(mixprec_encode_fp8_neon_(p, type, saturate)),
+                                           vmovn_u32(mixprec_encode_fp8_neon_(q, type, saturate)))));
+    }
+}
+
+static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how) {
+    int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+    size_t i;
+    if (type == MIXPREC_F64) {
+        for (i = 0; i < n; i += 2)
+            vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
+        return;
+    }
+    if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+        mixprec_store_c_(dst, type, src, n, how);
+        return;
+    }
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_neon_(dst, dtype, src, n, 1);                                                        \
+        else                                                                                                           \
+            mixprec_store_nearest_neon_(dst, dtype, src, n, 0);                                                        \
+        break;
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    case MIXPREC_F64:
+    case MIXPREC_F32:
+    case MIXPREC_NONE: break;
+    }
+}
+
+static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float factor) {
+    const uint32x4_t exponent = vdupq_n_u32(0x7F800000);
+    uint32x4_t found = vdupq_n_u32(0);
+    size_t i;
+    for (i = 0; i < n; i += 4) {
+        float32x4_t x = vmulq_n_f32(vld1q_f32(src + i), factor);
+        vst1q_f32(dst + i, x);
+        found = vorrq_u32(found, vceqq_u32(vandq_u32(vreinterpretq_u32_f32(x), exponent), exponent));
+    }
+    return vmaxvq_u32(found) != 0;
+}
+#endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
 /* [CONVERT] Arrays from any type to any type                                                                         */
