@@ -1276,7 +1276,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack8_avx2_(void *dst, const __
    the exponent's bias come out as zero modulo 256. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i bits, mixprec_dtype type, int saturate) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least << mantissa & 0xFF));
+    const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
     __m256 x = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
     __m256i exponent, sum;
     if (type == MIXPREC_E4M3) {
@@ -1525,6 +1525,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
     return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
+/* Packing reads many rows at once: bytes ahead to prefetch in each. */
+#define MIXPREC_PREFETCH_ 512
+
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
@@ -1656,7 +1659,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_body_avx2_(char *dst, size
                                                                  size_t depth, const int wide) {
     const size_t lanes = wide ? 4 : 8, to_size = wide ? 8 : 4;
     const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    size_t i, p, q;
+    size_t i, p, q, line;
     if (along) {
         for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
             for (i = 0; i < width; i += lanes) {
@@ -1669,24 +1672,28 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_body_avx2_(char *dst, size
             }
         return;
     }
-    for (p = 0; p < depth; p += lanes) {
-        size_t deep = mixprec_min_(lanes, depth - p);
+    for (line = 0; line < depth; line += 64 / size) {
+        /* A cache line of each of 8 rows before the next 8: with a power of two between rows they share one set. */
         for (i = 0; i < width; i += lanes) {
-            __m256 r[8];
-            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) r[q] =
-                i + q < count ? mixprec_load_lanes_avx2_(src + ((i + q) * ld + p) * size, type, deep, wide)
-                              : _mm256_setzero_ps();
-            mixprec_transpose_avx2_(r, wide);
-            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
-                char *to = dst + ((p + q) * width + i) * to_size;
-                if (q >= deep)
-                    break;
-                if (i + lanes <= width)
-                    _mm256_storeu_ps((float *)(void *)to, r[q]);
-                else if (wide)
-                    _mm_storeu_ps((float *)(void *)to, _mm256_castps256_ps128(r[q]));
-                else /* the last 2 of 8 spill into the next row, which is written later, or past the panel */
-                    _mm256_storeu_ps((float *)(void *)to, r[q]);
+            size_t end = mixprec_min_(line + 64 / size, depth);
+            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) if (i + q < count)
+                _mm_prefetch(src + ((i + q) * ld + line) * size + MIXPREC_PREFETCH_, _MM_HINT_T0);
+            for (p = line; p < end; p += lanes) {
+                size_t deep = mixprec_min_(lanes, depth - p);
+                __m256 r[8];
+                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) r[q] =
+                    i + q < count ? mixprec_load_lanes_avx2_(src + ((i + q) * ld + p) * size, type, deep, wide)
+                                  : _mm256_setzero_ps();
+                mixprec_transpose_avx2_(r, wide);
+                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
+                    char *to = dst + ((p + q) * width + i) * to_size;
+                    if (q >= deep)
+                        break;
+                    if (wide && i + lanes > width)
+                        _mm_storeu_ps((float *)(void *)to, _mm256_castps256_ps128(r[q]));
+                    else /* of 8 beyond a width of 6, the last 2 spill into the next row, written later, or past the panel */
+                        _mm256_storeu_ps((float *)(void *)to, r[q]);
+                }
             }
         }
     }
@@ -1830,7 +1837,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack8_avx512_(void *dst, cons
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i bits, mixprec_dtype type, int saturate) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least << mantissa & 0xFF));
+    const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
     __m512 x = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF)));
     __m512i exponent, sum;
     if (type == MIXPREC_E4M3) {
@@ -2218,7 +2225,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_avx512_(char *dst, 
                                                                      size_t count, size_t depth, const int wide) {
     const size_t lanes = wide ? 8 : 16, to_size = wide ? 8 : 4;
     const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    size_t i, p, q;
+    size_t i, p, q, line;
     if (along) {
         for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
             for (i = 0; i < width; i += lanes) {
@@ -2227,23 +2234,29 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_avx512_(char *dst, 
             }
         return;
     }
-    for (p = 0; p < depth; p += lanes) {
-        size_t deep = mixprec_min_(lanes, depth - p);
+    for (line = 0; line < depth; line += 64 / size) {
+        /* A cache line of each of 16 rows before the next 16: with a power of two between rows they share one set. */
         for (i = 0; i < width; i += 16) {
-            /* 16 rows: one block of fp32, two of f64. */
-            __m512 r[16];
-            MIXPREC_UNROLL_ for (q = 0; q < 16; q++) r[q] =
-                i + q < count ? mixprec_load_lanes_avx512_(src + ((i + q) * ld + p) * size, type, deep, wide)
-                              : _mm512_setzero_ps();
-            mixprec_transpose_avx512_(r, wide);
-            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
-                char *to = dst + ((p + q) * width + i) * to_size;
-                size_t left = (width - i) * (to_size / 4);
-                if (q >= deep)
-                    break;
-                _mm512_mask_storeu_ps(to, mixprec_first_lanes_(left), r[q]);
-                if (wide)
-                    _mm512_mask_storeu_ps(to + 64, mixprec_first_lanes_(left > 16 ? left - 16 : 0), r[8 + q]);
+            size_t end = mixprec_min_(line + 64 / size, depth);
+            MIXPREC_UNROLL_ for (q = 0; q < 16; q++) if (i + q < count)
+                _mm_prefetch(src + ((i + q) * ld + line) * size + MIXPREC_PREFETCH_, _MM_HINT_T0);
+            for (p = line; p < end; p += lanes) {
+                /* 16 rows: one block of fp32, two of f64. */
+                size_t deep = mixprec_min_(lanes, depth - p);
+                __m512 r[16];
+                MIXPREC_UNROLL_ for (q = 0; q < 16; q++) r[q] =
+                    i + q < count ? mixprec_load_lanes_avx512_(src + ((i + q) * ld + p) * size, type, deep, wide)
+                                  : _mm512_setzero_ps();
+                mixprec_transpose_avx512_(r, wide);
+                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
+                    char *to = dst + ((p + q) * width + i) * to_size;
+                    size_t left = (width - i) * (to_size / 4);
+                    if (q >= deep)
+                        break;
+                    _mm512_mask_storeu_ps(to, mixprec_first_lanes_(left), r[q]);
+                    if (wide)
+                        _mm512_mask_storeu_ps(to + 64, mixprec_first_lanes_(left > 16 ? left - 16 : 0), r[8 + q]);
+                }
             }
         }
     }
@@ -2347,7 +2360,7 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_bf16_neon_(uint32x4_t bits, int 
 /* fp8 to nearest even: see mixprec_encode_fp8_avx2_; as integers, magnitudes order as the numbers do, with NaN on top. */
 MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const uint32x4_t magic = vdupq_n_u32((uint32_t)(((23 - mantissa) << 23) + (-least << mantissa & 0xFF)));
+    const uint32x4_t magic = vdupq_n_u32((uint32_t)(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF)));
     uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
     float limit = type == MIXPREC_E4M3 ? (saturate ? 448.0f : 480.0f) : (saturate ? 57344.0f : 65536.0f);
     uint32x4_t clamped = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit))), exponent, sum, code, nan_code;
@@ -2601,6 +2614,7 @@ typedef struct mixprec_gemm_plan_ {
     size_t size;                      /* bytes of an accumulator */
     size_t rows, columns, depth;      /* of a packed block */
     size_t outer_rows;                /* rows of t */
+    int whole_a;                      /* A is packed once, for all of k */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
 } mixprec_gemm_plan_;
 
@@ -2614,15 +2628,24 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     plan->depth = mixprec_min_(d->k, kernels->block_depth);
     plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(d->m, tile_rows));
     plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(d->n, tile_columns));
+    if (d->m <= 4 * tile_rows) {
+        /* B is used a few times only: a panel at a time, small enough for the innermost caches. */
+        plan->depth = smallest;
+        plan->columns = mixprec_min_(plan->columns, tile_columns);
+    }
+    plan->whole_a = d->m && d->m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     for (;;) {
+        size_t a_depth = plan->whole_a ? d->k : plan->depth;
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows = d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(d->m, tile_rows));
-        plan->a_bytes = mixprec_round_up_(plan->rows * plan->depth * plan->size + 64, MIXPREC_ALIGN_);
+        plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
         plan->b_bytes = mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_);
         plan->t_bytes = plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
             break;
-        if (plan->columns > tile_columns && plan->columns >= plan->rows)
+        if (plan->whole_a && plan->depth < d->k)
+            plan->whole_a = 0;
+        else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->rows > tile_rows)
             plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
@@ -2747,6 +2770,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
             mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
         return;
     }
+    for (p = 0; p < d->k && plan->whole_a; p += plan->depth)
+        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, kernels->tile_rows, d->a, d->a_type, d->lda,
+                           d->trans_a == MIXPREC_TRANS, 0, d->m, p, mixprec_min_(plan->depth, d->k - p));
     for (outer = 0; outer < d->m; outer += outer_rows)
         for (j = 0; j < d->n; j += plan->columns) {
             size_t columns = mixprec_min_(plan->columns, d->n - j), outer_end = mixprec_min_(outer + outer_rows, d->m);
@@ -2759,9 +2785,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     size_t ldt = plan->direct ? d->ldc : plan->columns;
                     char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size
                                               : t + (i - outer) * ldt * plan->size;
-                    mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS, i,
-                                       rows, p, depth);
-                    mixprec_gemm_block_(plan, a, rows, b, columns, depth, sums, ldt, p == 0);
+                    const char *panels = a + (plan->whole_a ? p * plan->rows * plan->size : 0);
+                    if (!plan->whole_a)
+                        mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda,
+                                           d->trans_a == MIXPREC_TRANS, i, rows, p, depth);
+                    mixprec_gemm_block_(plan, panels, rows, b, columns, depth, sums, ldt, p == 0);
                     if (!plan->direct && p + depth == d->k)
                         for (row = 0; row < rows; row++)
                             mixprec_gemm_finish_row_(plan, d, sums + row * ldt * plan->size, i + row, j, columns);
