@@ -19,7 +19,7 @@
    What is guaranteed
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
        once, subnormals and -0 are kept, a NaN stays a NaN. The bits do not depend on the CPU, the compiler, its options
-       (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ).
+       (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
      - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same bits
        on every instruction set, for any batch size, leading dimension, blocking and split over threads.
      - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller come
@@ -66,7 +66,7 @@
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in the
-                            workspace it is given, or, more slowly, in about 2 KB of stack.
+                            workspace it is given, or, more slowly and in portable C, in about 2 KB of stack.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert and mixprec_convert_ex.
    MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
@@ -123,14 +123,54 @@ typedef struct mixprec_e5m2 {
     uint8_t bits; /* OFP8 revision 1.0, E5M2: 1, 5, 2; Inf and NaN as in IEEE 754; max 57344 */
 } mixprec_e5m2;
 
-/* The format table: everything about a binary format follows from one row.
-   X(name, enumerator, bits, mantissa bits, exponent bias, largest finite code, code of an overflow: Inf, or E4M3's NaN) */
+/* More storage formats, for conversion. MX: OCP Microscaling Formats (MX) specification 1.0. */
+typedef struct mixprec_e4m3fnuz {
+    uint8_t bits; /* 1, 4, 3, bias 8; no Inf, no -0; NaN is 0x80; max 240 (AMD CDNA 3; Noune et al., arXiv:2206.02915) */
+} mixprec_e4m3fnuz;
+typedef struct mixprec_e5m2fnuz {
+    uint8_t bits; /* 1, 5, 2, bias 16; no Inf, no -0; NaN is 0x80; max 57344 (likewise) */
+} mixprec_e5m2fnuz;
+typedef struct mixprec_e4m3ieee {
+    uint8_t bits; /* 1, 4, 3, bias 7 with Inf and NaN as in IEEE 754; max 240: ml_dtypes' float8_e4m3 */
+} mixprec_e4m3ieee;
+typedef struct mixprec_e3m4 {
+    uint8_t bits; /* 1, 3, 4, bias 3 with Inf and NaN as in IEEE 754; max 15.5: ml_dtypes' float8_e3m4 */
+} mixprec_e3m4;
+typedef struct mixprec_e2m3 {
+    uint8_t bits; /* MX fp6: 1, 2, 3 in the low six bits, the others 0; no Inf, no NaN; max 7.5 */
+} mixprec_e2m3;
+typedef struct mixprec_e3m2 {
+    uint8_t bits; /* MX fp6: 1, 3, 2 in the low six bits, the others 0; no Inf, no NaN; max 28 */
+} mixprec_e3m2;
+typedef struct mixprec_e2m1 {
+    uint8_t bits; /* MX fp4: 1, 2, 1 in the low four bits; no Inf, no NaN; max 6. In ARRAYS two to a byte: see MIXPREC_E2M1 */
+} mixprec_e2m1;
+typedef struct mixprec_e8m0 {
+    uint8_t bits; /* MX scale: 2^(bits - 127), unsigned, no zero; NaN is 0xFF */
+} mixprec_e8m0;
+typedef struct mixprec_i8 {
+    int8_t bits; /* an integer from -128 to 127 */
+} mixprec_i8;
+
+/* The format table: everything about a binary floating-point format follows from one row.
+   X(name, enumerator, bits, mantissa bits, exponent bias, largest finite code, code of an overflow in the IEEE policy, code of
+   NaN, what is special) */
 #define MIXPREC_FORMATS_(X)                                                                                            \
-    X(f32, MIXPREC_F32, 32, 23, 127, 0x7F7FFFFFu, 0x7F800000u)                                                         \
-    X(f16, MIXPREC_F16, 16, 10, 15, 0x7BFFu, 0x7C00u)                                                                  \
-    X(bf16, MIXPREC_BF16, 16, 7, 127, 0x7F7Fu, 0x7F80u)                                                                \
-    X(e4m3, MIXPREC_E4M3, 8, 3, 7, 0x7Eu, 0x7Fu)                                                                       \
-    X(e5m2, MIXPREC_E5M2, 8, 2, 15, 0x7Bu, 0x7Cu)
+    X(f32, MIXPREC_F32, 32, 23, 127, 0x7F7FFFFFu, 0x7F800000u, 0x7FC00000u, MIXPREC_IEEE_)                             \
+    X(f16, MIXPREC_F16, 16, 10, 15, 0x7BFFu, 0x7C00u, 0x7E00u, MIXPREC_IEEE_)                                          \
+    X(bf16, MIXPREC_BF16, 16, 7, 127, 0x7F7Fu, 0x7F80u, 0x7FC0u, MIXPREC_IEEE_)                                        \
+    X(e4m3, MIXPREC_E4M3, 8, 3, 7, 0x7Eu, 0x7Fu, 0x7Fu, MIXPREC_NO_INF_)                                               \
+    X(e5m2, MIXPREC_E5M2, 8, 2, 15, 0x7Bu, 0x7Cu, 0x7Eu, MIXPREC_IEEE_)                                                \
+    MIXPREC_MORE_FORMATS_(X)
+/* Those that only conversion knows. */
+#define MIXPREC_MORE_FORMATS_(X)                                                                                       \
+    X(e4m3fnuz, MIXPREC_E4M3FNUZ, 8, 3, 8, 0x7Fu, 0x80u, 0x80u, MIXPREC_FNUZ_)                                         \
+    X(e5m2fnuz, MIXPREC_E5M2FNUZ, 8, 2, 16, 0x7Fu, 0x80u, 0x80u, MIXPREC_FNUZ_)                                        \
+    X(e4m3ieee, MIXPREC_E4M3IEEE, 8, 3, 7, 0x77u, 0x78u, 0x7Cu, MIXPREC_IEEE_)                                         \
+    X(e3m4, MIXPREC_E3M4, 8, 4, 3, 0x6Fu, 0x70u, 0x78u, MIXPREC_IEEE_)                                                 \
+    X(e2m3, MIXPREC_E2M3, 6, 3, 1, 0x1Fu, 0x1Fu, 0x1Fu, MIXPREC_FINITE_)                                               \
+    X(e3m2, MIXPREC_E3M2, 6, 2, 3, 0x1Fu, 0x1Fu, 0x1Fu, MIXPREC_FINITE_)                                               \
+    X(e2m1, MIXPREC_E2M1, 4, 1, 1, 0x7u, 0x7u, 0x7u, MIXPREC_FINITE_)
 
 typedef enum mixprec_dtype {
     MIXPREC_NONE = 0,
@@ -139,9 +179,19 @@ typedef enum mixprec_dtype {
     MIXPREC_F16,
     MIXPREC_BF16,
     MIXPREC_E4M3,
-    MIXPREC_E5M2
+    MIXPREC_E5M2,
+    /* For conversion only: GEMM and the scaler answer MIXPREC_ERR_DTYPE. */
+    MIXPREC_E4M3FNUZ,
+    MIXPREC_E5M2FNUZ,
+    MIXPREC_E4M3IEEE,
+    MIXPREC_E3M4,
+    MIXPREC_E2M3,
+    MIXPREC_E3M2,
+    MIXPREC_E2M1, /* arrays: element i in the low four bits of byte i / 2 when i is even, in the high four when it is odd */
+    MIXPREC_E8M0,
+    MIXPREC_I8
 } mixprec_dtype;
-#define MIXPREC_DTYPE_COUNT 7 /* dtypes are 1 .. MIXPREC_DTYPE_COUNT - 1 */
+#define MIXPREC_DTYPE_COUNT 16 /* dtypes are 1 .. MIXPREC_DTYPE_COUNT - 1 */
 
 typedef enum mixprec_round {
     MIXPREC_ROUND_NEAREST_EVEN = 0,
@@ -154,7 +204,8 @@ typedef enum mixprec_round {
 
 /* What becomes of a value that is too large after rounding, and of Inf. NaN stays NaN always. */
 typedef enum mixprec_overflow {
-    MIXPREC_OVERFLOW_IEEE = 0,         /* Inf (E4M3: NaN); to +-max where IEEE 754 says so for a directed mode */
+    MIXPREC_OVERFLOW_IEEE = 0,         /* Inf; NaN where there is no Inf (E4M3, FNUZ, E8M0), +-max where there is neither (fp6,
+                                          fp4, int8); to +-max where IEEE 754 says so for a directed mode */
     MIXPREC_OVERFLOW_SATURATE,         /* +-max, for Inf too: CUDA's __NV_SATFINITE */
     MIXPREC_OVERFLOW_SATURATE_KEEP_INF /* +-max for finite values; Inf as in the IEEE policy: ml_dtypes' saturation */
 } mixprec_overflow;
@@ -217,9 +268,9 @@ typedef struct mixprec_gemm_desc {
     void *c; /* m x n */
     mixprec_dtype c_type;
     size_t ldc;
-    mixprec_round round; /* how the results are narrowed to c_type; MIXPREC_ROUND_STOCHASTIC draws number row*n + column */
+    mixprec_round round; /* how results are narrowed to c_type; nothing to do where that is the accumulator's type or wider */
     mixprec_overflow overflow;
-    uint64_t seed;
+    uint64_t seed, offset; /* MIXPREC_ROUND_STOCHASTIC: element (i, j) draws mixprec_random_bits(seed, offset + i * n + j) */
     mixprec_isa isa;       /* run this path; for tests and benchmarks */
     void *workspace;       /* NULL: stack, or the allocator. Any alignment. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
@@ -242,9 +293,9 @@ typedef struct mixprec_scaler {
 
 /* What a format can hold; from mixprec_format. */
 typedef struct mixprec_format_info {
-    const char *name; /* "f32", "f64", "f16", "bf16", "e4m3", "e5m2" */
-    int bits, exponent_bits, mantissa_bits, bias;
-    int has_inf;
+    const char *name; /* "f16": the enumerator's name in lower case */
+    int bits, exponent_bits, mantissa_bits, bias; /* i8: 8, 0, 7, 0 */
+    int has_inf, has_nan;
     double max, min_normal, min_subnormal;
     double epsilon; /* the distance from 1 to the next larger value */
 } mixprec_format_info;
@@ -297,13 +348,19 @@ MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
     return u.value;
 }
 
+/* What is special: Inf and NaN as in IEEE 754; NaN but no Inf; one NaN in the place of -0 (finite, NaN, unsigned zero);
+   neither, and NaN becomes the largest number, as PTX's cvt.satfinite to e2m1, e2m3 and e3m2 has it. */
+enum { MIXPREC_IEEE_, MIXPREC_NO_INF_, MIXPREC_FNUZ_, MIXPREC_FINITE_ };
+
 /* A row of the format table as numbers. */
 typedef struct mixprec_layout_ {
     int mantissa_bits, bias;
-    uint32_t sign_code, max_code, overflow_code;
+    uint32_t sign_code, max_code, overflow_code, nan_code;
+    int special;
 } mixprec_layout_;
-#define MIXPREC_LAYOUT_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                    \
-    static const mixprec_layout_ mixprec_layout_##name##_ = {mantissa, bias, 1u << ((bits)-1), max_code, overflow_code};
+#define MIXPREC_LAYOUT_(name, dtype, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                 \
+    static const mixprec_layout_ mixprec_layout_##name##_ = {                                                          \
+        mantissa, bias, 1u << ((bits)-1), max_code, overflow_code, nan_code, special};
 MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
 #undef MIXPREC_LAYOUT_
 
@@ -352,36 +409,80 @@ MIXPREC_INLINE int mixprec_overflow_to_max_(mixprec_round round, uint32_t sign) 
            (round == MIXPREC_ROUND_DOWN && !sign);
 }
 
-/* Puts a number together: biased target exponent (at least 1), the mantissa with its leading bit, and the fraction. */
-MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent, uint32_t mantissa,
-                                          uint32_t fraction, mixprec_round round, mixprec_overflow overflow,
-                                          uint32_t random) {
-    uint32_t threshold = mixprec_round_threshold_(round, sign, mantissa & 1u, random);
-    uint32_t code = to->overflow_code;
+/* The sign bit goes on everything but a NaN without one and FNUZ's zero. */
+MIXPREC_INLINE uint32_t mixprec_signed_(const mixprec_layout_ *to, uint32_t sign, uint32_t code) {
+    return !sign || (to->special == MIXPREC_FNUZ_ && code == 0) ? code : code | to->sign_code;
+}
+
+/* Inf, or NaN with its upper payload bits. */
+MIXPREC_INLINE uint32_t mixprec_special_(const mixprec_layout_ *to, uint32_t sign, uint32_t payload, int is_nan,
+                                         mixprec_overflow overflow) {
+    if (!is_nan)
+        return mixprec_signed_(to, sign, overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
+    if (to->special == MIXPREC_IEEE_)
+        return mixprec_signed_(to, sign, to->nan_code | payload);
+    return to->special == MIXPREC_NO_INF_ ? mixprec_signed_(to, sign, to->nan_code) : to->nan_code;
+}
+
+/* A mantissa shifted right: what is kept, and the fraction below it as mixprec_round_threshold_ wants it. */
+typedef struct mixprec_parts_ {
+    uint32_t kept, fraction;
+} mixprec_parts_;
+MIXPREC_INLINE mixprec_parts_ mixprec_shift32_(uint32_t mantissa, int shift, mixprec_round round) {
+    mixprec_parts_ parts;
+    if (shift < 32) {
+        parts.kept = mantissa >> shift;
+        parts.fraction = shift ? mantissa << (32 - shift) : 0;
+    } else {
+        int beyond = shift - 32;
+        parts.kept = 0;
+        parts.fraction = beyond < 32 ? mantissa >> beyond : 0;
+        if (round != MIXPREC_ROUND_STOCHASTIC && mantissa)
+            parts.fraction |= 1;
+    }
+    return parts;
+}
+MIXPREC_INLINE mixprec_parts_ mixprec_shift64_(uint64_t mantissa, int shift, mixprec_round round) {
+    mixprec_parts_ parts;
+    parts.kept = shift < 64 ? (uint32_t)(mantissa >> shift) : 0;
+    parts.fraction = 0;
+    if (shift > 0 && shift < 32)
+        parts.fraction = (uint32_t)(mantissa << (32 - shift));
+    else if (shift >= 32 && shift < 96)
+        parts.fraction = (uint32_t)(mantissa >> (shift - 32));
+    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 &&
+        (shift >= 96 ? mantissa : mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
+        parts.fraction |= 1;
+    return parts;
+}
+
+/* One more in the kept part when the fraction says so. */
+MIXPREC_INLINE uint32_t mixprec_rounded_(mixprec_parts_ parts, uint32_t sign, mixprec_round round, uint32_t random) {
+    uint32_t threshold = mixprec_round_threshold_(round, sign, parts.kept & 1u, random);
+    return parts.kept + (uint32_t)((uint32_t)(parts.fraction + threshold) < threshold);
+}
+
+/* Puts a number together: biased target exponent (at least 1) and the mantissa with its leading bit. */
+MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent, mixprec_parts_ parts,
+                                          mixprec_round round, mixprec_overflow overflow, uint32_t random) {
+    uint32_t code = to->max_code + 1;
     /* One exponent above the largest one overflows whatever the mantissa; farther ones would not fit the addition. */
-    if (exponent <= (int32_t)(to->overflow_code >> to->mantissa_bits) + 1)
-        code = ((uint32_t)(exponent - 1) << to->mantissa_bits) + mantissa +
-               (uint32_t)((uint32_t)(fraction + threshold) < threshold);
+    if (exponent <= (int32_t)(to->max_code >> to->mantissa_bits) + 1)
+        code = ((uint32_t)(exponent - 1) << to->mantissa_bits) + mixprec_rounded_(parts, sign, round, random);
     if (code > to->max_code)
         code = overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(round, sign) ? to->max_code
                                                                                           : to->overflow_code;
-    return code | (sign ? to->sign_code : 0);
+    return mixprec_signed_(to, sign, code);
 }
 
-/* From the bits of a binary32 to any format of 32 bits or fewer. */
+/* From the bits of a binary32 to any format of the table. */
 MIXPREC_INLINE uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_ *to, mixprec_round round,
                                             mixprec_overflow overflow, uint32_t random) {
-    uint32_t sign = bits >> 31, mantissa = bits & 0x7FFFFFu, kept, fraction;
+    uint32_t sign = bits >> 31, mantissa = bits & 0x7FFFFFu;
     int32_t exponent = (int32_t)(bits >> 23 & 0xFF), target = exponent - 127 + to->bias;
     int shift = 23 - to->mantissa_bits;
-    if (exponent == 0xFF) {
-        uint32_t code = to->overflow_code;
-        if (mantissa)
-            code |= (1u << (to->mantissa_bits - 1)) | mantissa >> shift; /* NaN: quiet, with the upper payload */
-        else if (overflow == MIXPREC_OVERFLOW_SATURATE)
-            code = to->max_code;
-        return code | (sign ? to->sign_code : 0);
-    }
+    if (exponent == 0xFF)
+        return mixprec_special_(to, sign, mantissa >> shift, mantissa != 0, overflow);
     if (exponent)
         mantissa |= 0x800000u;
     else
@@ -390,34 +491,18 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_
         shift += 1 - target;
         target = 1;
     }
-    if (shift < 32) {
-        kept = mantissa >> shift;
-        fraction = shift ? mantissa << (32 - shift) : 0;
-    } else {
-        int beyond = shift - 32;
-        kept = 0;
-        fraction = beyond < 32 ? mantissa >> beyond : 0;
-        if (round != MIXPREC_ROUND_STOCHASTIC && mantissa)
-            fraction |= 1;
-    }
-    return mixprec_assemble_(to, sign, target, kept, fraction, round, overflow, random);
+    return mixprec_assemble_(to, sign, target, mixprec_shift32_(mantissa, shift, round), round, overflow, random);
 }
 
-/* From the bits of a binary64 to any format of 32 bits or fewer, rounded once. */
+/* From the bits of a binary64 to any format of the table, rounded once. */
 MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_ *to, mixprec_round round,
                                             mixprec_overflow overflow, uint32_t random) {
-    uint32_t sign = (uint32_t)(bits >> 63), kept, fraction = 0;
+    uint32_t sign = (uint32_t)(bits >> 63);
     uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
     int32_t exponent = (int32_t)(bits >> 52 & 0x7FF), target = exponent - 1023 + to->bias;
     int shift = 52 - to->mantissa_bits;
-    if (exponent == 0x7FF) {
-        uint32_t code = to->overflow_code;
-        if (mantissa)
-            code |= (1u << (to->mantissa_bits - 1)) | (uint32_t)(mantissa >> shift);
-        else if (overflow == MIXPREC_OVERFLOW_SATURATE)
-            code = to->max_code;
-        return code | (sign ? to->sign_code : 0);
-    }
+    if (exponent == 0x7FF)
+        return mixprec_special_(to, sign, (uint32_t)(mantissa >> shift), mantissa != 0, overflow);
     if (exponent)
         mantissa |= (uint64_t)1 << 52;
     else
@@ -426,15 +511,43 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_
         shift += 1 - target;
         target = 1;
     }
-    kept = shift < 64 ? (uint32_t)(mantissa >> shift) : 0;
-    if (shift < 32)
-        fraction = (uint32_t)(mantissa << (32 - shift));
-    else if (shift < 96)
-        fraction = (uint32_t)(mantissa >> (shift - 32));
-    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 &&
-        (shift >= 96 ? mantissa : mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
-        fraction |= 1;
-    return mixprec_assemble_(to, sign, target, kept, fraction, round, overflow, random);
+    return mixprec_assemble_(to, sign, target, mixprec_shift64_(mantissa, shift, round), round, overflow, random);
+}
+
+/* E8M0 has one significant bit and neither sign, zero nor subnormals: negative numbers and zero become NaN, numbers below
+   2^-127 become 2^-127. Ties go up: with one bit every significand is odd, and IEEE 754-2019, 4.3.1, then takes the larger.
+   All of that as in ml_dtypes. Saturated: 2^127. */
+MIXPREC_INLINE uint32_t mixprec_narrow_e8m0_(uint64_t bits, mixprec_round round, mixprec_overflow overflow,
+                                             uint32_t random) {
+    int32_t exponent = (int32_t)(bits >> 52), code; /* with the sign, which is 0 here or irrelevant */
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+    if (bits == 0 || bits > (uint64_t)0x7FF << 52)
+        return 0xFF;
+    if (exponent == 0x7FF)
+        return overflow == MIXPREC_OVERFLOW_SATURATE ? 0xFE : 0xFF;
+    code = exponent - 1023 + 127;
+    if (code < 0)
+        return 0;
+    code += (int32_t)mixprec_rounded_(mixprec_shift64_(mantissa | (uint64_t)1 << 52, 52, round), 0, round, random) - 1;
+    if (code > 0xFE)
+        return overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(round, 0) ? 0xFE : 0xFF;
+    return (uint32_t)code;
+}
+
+/* To an integer, rounded in any mode and always saturated; NaN becomes 0, as in PTX and AArch64. */
+MIXPREC_INLINE int mixprec_narrow_i8_(uint64_t bits, mixprec_round round, uint32_t random) {
+    uint32_t sign = (uint32_t)(bits >> 63), limit = 127 + sign, magnitude = limit;
+    int32_t exponent = (int32_t)(bits >> 52 & 0x7FF);
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+    if (exponent == 0x7FF && mantissa)
+        return 0;
+    if (exponent < 1023 + 8)
+        magnitude = mixprec_rounded_(mixprec_shift64_(exponent ? mantissa | (uint64_t)1 << 52 : mantissa,
+                                                      52 + 1023 - (exponent ? exponent : 1), round),
+                                     sign, round, random);
+    if (magnitude > limit)
+        magnitude = limit;
+    return sign ? -(int)magnitude : (int)magnitude;
 }
 
 /* From any format of 16 bits or fewer to the bits of a binary32: exact. A NaN gets its quiet bit. */
@@ -445,6 +558,8 @@ MIXPREC_INLINE uint32_t mixprec_widen_(uint32_t code, const mixprec_layout_ *fro
     int32_t exponent = (int32_t)(magnitude >> from->mantissa_bits);
     if (magnitude > from->max_code)
         return sign | 0x7F800000u | (mantissa ? mantissa | 0x400000u : 0);
+    if (from->special == MIXPREC_FNUZ_ && sign && !magnitude)
+        return 0x7FC00000u;
     if (from->bias == 127)
         return sign | magnitude << shift; /* bfloat16, whose subnormals are subnormals of binary32 */
     if (!exponent) {
@@ -489,81 +604,110 @@ MIXPREC_INLINE uint64_t mixprec_f32_bits_to_f64_bits_(uint32_t bits) {
     return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
 }
 
-/* For each of f16, bf16, e4m3, e5m2 (T):
+MIXPREC_INLINE uint32_t mixprec_widen_e8m0_(uint32_t code) {
+    return code == 0xFF ? 0x7FC00000u : code ? code << 23 : 0x00400000u;
+}
+MIXPREC_INLINE uint32_t mixprec_widen_i8_(int value) {
+    return mixprec_f32_bits_((float)value);
+}
+
+/* For each T of f16, bf16, e4m3, e5m2, e4m3fnuz, e5m2fnuz, e4m3ieee, e3m4, e2m3, e3m2, e2m1, e8m0, i8:
      float     mixprec_T_to_f32(mixprec_T)       exact
      double    mixprec_T_to_f64(mixprec_T)       exact
      mixprec_T mixprec_f32_to_T(float)           to nearest even, MIXPREC_OVERFLOW_IEEE
      mixprec_T mixprec_f64_to_T(double)          the same, rounded once, not by way of float
      mixprec_T mixprec_f32_to_T_sat(float)       to nearest even, MIXPREC_OVERFLOW_SATURATE
      mixprec_T mixprec_f64_to_T_sat(double)      the same */
-#define MIXPREC_SCALAR_(name, storage)                                                                                 \
+#define MIXPREC_SCALAR_(name, storage, widen, narrow_f32, narrow_f64)                                                  \
     MIXPREC_INLINE float mixprec_##name##_to_f32(mixprec_##name x) {                                                   \
-        return mixprec_f32_from_bits_(mixprec_widen_(x.bits, &mixprec_layout_##name##_));                              \
+        return mixprec_f32_from_bits_(widen);                                                                          \
     }                                                                                                                  \
     MIXPREC_INLINE double mixprec_##name##_to_f64(mixprec_##name x) {                                                  \
-        return mixprec_f64_from_bits_(                                                                                 \
-            mixprec_f32_bits_to_f64_bits_(mixprec_widen_(x.bits, &mixprec_layout_##name##_)));                         \
+        return mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(widen));                                           \
     }                                                                                                                  \
-    MIXPREC_INLINE mixprec_##name mixprec_f32_to_##name(float x) {                                                     \
+    MIXPREC_SCALAR_NARROW_(name, storage, f32, float, , narrow_f32, MIXPREC_OVERFLOW_IEEE)                             \
+    MIXPREC_SCALAR_NARROW_(name, storage, f64, double, , narrow_f64, MIXPREC_OVERFLOW_IEEE)                            \
+    MIXPREC_SCALAR_NARROW_(name, storage, f32, float, _sat, narrow_f32, MIXPREC_OVERFLOW_SATURATE)                     \
+    MIXPREC_SCALAR_NARROW_(name, storage, f64, double, _sat, narrow_f64, MIXPREC_OVERFLOW_SATURATE)
+#define MIXPREC_SCALAR_NARROW_(name, storage, from, type, suffix, narrow, policy)                                      \
+    MIXPREC_INLINE mixprec_##name mixprec_##from##_to_##name##suffix(type value) {                                     \
+        const mixprec_overflow overflow = policy;                                                                      \
         mixprec_##name y;                                                                                              \
-        y.bits = (storage)mixprec_narrow_f32_(mixprec_f32_bits_(x), &mixprec_layout_##name##_,                         \
-                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);                   \
-        return y;                                                                                                      \
-    }                                                                                                                  \
-    MIXPREC_INLINE mixprec_##name mixprec_f64_to_##name(double x) {                                                    \
-        mixprec_##name y;                                                                                              \
-        y.bits = (storage)mixprec_narrow_f64_(mixprec_f64_bits_(x), &mixprec_layout_##name##_,                         \
-                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);                   \
-        return y;                                                                                                      \
-    }                                                                                                                  \
-    MIXPREC_INLINE mixprec_##name mixprec_f32_to_##name##_sat(float x) {                                               \
-        mixprec_##name y;                                                                                              \
-        y.bits = (storage)mixprec_narrow_f32_(mixprec_f32_bits_(x), &mixprec_layout_##name##_,                         \
-                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);               \
-        return y;                                                                                                      \
-    }                                                                                                                  \
-    MIXPREC_INLINE mixprec_##name mixprec_f64_to_##name##_sat(double x) {                                              \
-        mixprec_##name y;                                                                                              \
-        y.bits = (storage)mixprec_narrow_f64_(mixprec_f64_bits_(x), &mixprec_layout_##name##_,                         \
-                                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);               \
+        y.bits = (storage)(narrow);                                                                                    \
+        (void)overflow;                                                                                                \
         return y;                                                                                                      \
     }
-MIXPREC_SCALAR_(f16, uint16_t)
-MIXPREC_SCALAR_(bf16, uint16_t)
-MIXPREC_SCALAR_(e4m3, uint8_t)
-MIXPREC_SCALAR_(e5m2, uint8_t)
+#define MIXPREC_SCALAR_FLOAT_(name, storage)                                                                           \
+    MIXPREC_SCALAR_(name, storage, mixprec_widen_(x.bits, &mixprec_layout_##name##_),                                  \
+                    mixprec_narrow_f32_(mixprec_f32_bits_(value), &mixprec_layout_##name##_,                           \
+                                        MIXPREC_ROUND_NEAREST_EVEN, overflow, 0),                                      \
+                    mixprec_narrow_f64_(mixprec_f64_bits_(value), &mixprec_layout_##name##_,                           \
+                                        MIXPREC_ROUND_NEAREST_EVEN, overflow, 0))
+MIXPREC_SCALAR_FLOAT_(f16, uint16_t)
+MIXPREC_SCALAR_FLOAT_(bf16, uint16_t)
+MIXPREC_SCALAR_FLOAT_(e4m3, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e5m2, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e4m3fnuz, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e5m2fnuz, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e4m3ieee, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e3m4, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e2m3, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e3m2, uint8_t)
+MIXPREC_SCALAR_FLOAT_(e2m1, uint8_t)
+MIXPREC_SCALAR_(e8m0, uint8_t, mixprec_widen_e8m0_(x.bits),
+                mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)), MIXPREC_ROUND_NEAREST_EVEN,
+                                     overflow, 0),
+                mixprec_narrow_e8m0_(mixprec_f64_bits_(value), MIXPREC_ROUND_NEAREST_EVEN, overflow, 0))
+MIXPREC_SCALAR_(i8, int8_t, mixprec_widen_i8_(x.bits),
+                mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)), MIXPREC_ROUND_NEAREST_EVEN, 0),
+                mixprec_narrow_i8_(mixprec_f64_bits_(value), MIXPREC_ROUND_NEAREST_EVEN, 0))
+#undef MIXPREC_SCALAR_FLOAT_
+#undef MIXPREC_SCALAR_NARROW_
 #undef MIXPREC_SCALAR_
 
 MIXPREC_INLINE const mixprec_layout_ *mixprec_layout_of_(mixprec_dtype dtype) {
     switch (dtype) {
-#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                       \
+#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                    \
     case dtype: return &mixprec_layout_##name##_;
         MIXPREC_FORMATS_(MIXPREC_ROW_)
 #undef MIXPREC_ROW_
-    case MIXPREC_NONE:
-    case MIXPREC_F64: break;
+    case MIXPREC_F64:
+    case MIXPREC_E8M0:
+    case MIXPREC_I8:
+    case MIXPREC_NONE: break;
     }
     return NULL;
 }
 
-/* x rounded once to any format of 32 bits or fewer, in any mode; the code is returned in the low bits. `random` is used by
-   MIXPREC_ROUND_STOCHASTIC only: with f = the discarded fraction of an ulp, the magnitude is rounded up exactly when
-   floor(f * 2^32) + random >= 2^32, so with uniform random bits the probability of rounding up is floor(f * 2^32) / 2^32.
-   Overflow is judged after rounding. For MIXPREC_F64, which does not fit, and for an unknown dtype: 0. */
+/* x rounded once to any format of 32 bits or fewer, in any mode; the code is returned in the low bits (i8: sign-extended
+   from 8 to 32 bits). `random` is used by MIXPREC_ROUND_STOCHASTIC only: with f = the discarded fraction of an ulp, the
+   magnitude is rounded up exactly when floor(f * 2^32) + random >= 2^32, so with uniform random bits the probability of
+   rounding up is floor(f * 2^32) / 2^32. Overflow is judged after rounding. For MIXPREC_F64, which does not fit, and for an
+   unknown dtype: 0. */
 MIXPREC_INLINE uint32_t mixprec_encode(double x, mixprec_dtype dtype, mixprec_round round, mixprec_overflow overflow,
                                        uint32_t random) {
     const mixprec_layout_ *to = mixprec_layout_of_(dtype);
-    return to ? mixprec_narrow_f64_(mixprec_f64_bits_(x), to, round, overflow, random) : 0;
+    uint64_t bits = mixprec_f64_bits_(x);
+    if (dtype == MIXPREC_E8M0)
+        return mixprec_narrow_e8m0_(bits, round, overflow, random);
+    if (dtype == MIXPREC_I8)
+        return (uint32_t)mixprec_narrow_i8_(bits, round, random);
+    return to ? mixprec_narrow_f64_(bits, to, round, overflow, random) : 0;
 }
 
 /* The value of a code: exact. Bits above the format's width are ignored. For MIXPREC_F64 and an unknown dtype: NaN. */
 MIXPREC_INLINE double mixprec_decode(uint32_t bits, mixprec_dtype dtype) {
     const mixprec_layout_ *from = mixprec_layout_of_(dtype);
-    if (!from)
-        return mixprec_f64_from_bits_((uint64_t)0x7FF8 << 48);
-    if (dtype != MIXPREC_F32)
-        bits = mixprec_widen_(bits, from);
-    return mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(bits));
+    uint32_t single = 0x7FC00000u;
+    if (dtype == MIXPREC_F32)
+        single = bits;
+    else if (dtype == MIXPREC_E8M0)
+        single = mixprec_widen_e8m0_(bits & 0xFFu);
+    else if (dtype == MIXPREC_I8)
+        single = mixprec_widen_i8_((int)(bits & 0xFFu) - (int)(bits << 1 & 0x100u));
+    else if (from)
+        single = mixprec_widen_(bits, from);
+    return mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(single));
 }
 
 /* ================================================================================================================== */
@@ -577,7 +721,10 @@ MIXPREC_INLINE double mixprec_decode(uint32_t bits, mixprec_dtype dtype) {
 
 MIXPREC_API const char *mixprec_status_string(mixprec_status status); /* never NULL */
 MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype);      /* "f16"; "unknown" for anything else */
-MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype);           /* bytes of an element; 0 for an unknown dtype */
+MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype);           /* bytes of the storage type; 0 for an unknown dtype */
+/* Bytes of an array of n elements: n times the size, but half of that, rounded up, for fp4 (MIXPREC_E2M1). 0 for an unknown
+   dtype, and for a size beyond an eighth of the address space. */
+MIXPREC_API size_t mixprec_dtype_bytes(mixprec_dtype dtype, size_t n);
 MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa);            /* "avx512"; "unknown" for anything else */
 MIXPREC_API int mixprec_isa_available(mixprec_isa isa);               /* 1 when compiled in and runnable here */
 MIXPREC_API mixprec_isa mixprec_isa_best(void);                       /* what MIXPREC_ISA_AUTO stands for here */
@@ -597,7 +744,8 @@ MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, co
 
 /* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32 (in
    f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed; equal
-   types are then rounded too, not copied. With MIXPREC_ROUND_STOCHASTIC element i uses
+   types are then rounded too, not copied; an overflowing product counts as Inf. MIXPREC_OVERFLOW_SATURATE replaces Inf by
+   the largest finite number of any other dst type, f64 and f32 included. With MIXPREC_ROUND_STOCHASTIC element i uses
    mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf,
    negative), MIXPREC_ERR_ISA. */
 MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
@@ -623,11 +771,12 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
    The caller's rounding mode, FTZ and DAZ have no effect on x86-64 and AArch64; subnormals are kept.
 
    As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which may
-   then be NULL; m, n, k may be 0. C must not overlap A or B: MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not
+   then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B: MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not
    touched. Workspace comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails).
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
 
-   Several threads: let each compute a range of rows of C with a call of its own; the bits are the same. */
+   Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
+   rounding, when .offset is the first row times n). */
 MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
                                         float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
@@ -743,7 +892,19 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #endif
 #endif
 #if defined(MIXPREC_HAS_AVX2_)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push /* gcc 12's AVX-512 intrinsics pass deliberately undefined vectors */
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#if defined(MIXPREC_NO_STDLIB) /* keep gcc's and clang's intrinsics from including stdlib.h for _mm_malloc */
+#define _MM_MALLOC_H_INCLUDED
+#define __MM_MALLOC_H
+#endif
 #include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #if defined(_MSC_VER) && !defined(__clang__)
 #include <intrin.h>
 #define MIXPREC_TARGET_(features)
@@ -760,31 +921,42 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
    compiler knows that arithmetic must not move across the switch. */
 #if defined(MIXPREC_HAS_AVX2_)
 typedef unsigned int mixprec_fp_;
-static mixprec_fp_ mixprec_fp_begin_(void) {
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved = _mm_getcsr();
     if (saved != 0x1F80u)
         _mm_setcsr(0x1F80u);
     return saved;
 }
-static void mixprec_fp_end_(mixprec_fp_ saved) {
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     if (_mm_getcsr() != saved)
         _mm_setcsr(saved);
 }
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
-typedef unsigned int mixprec_fp_;
-static mixprec_fp_ mixprec_fp_begin_(void) {
-    mixprec_fp_ saved = __builtin_ia32_stmxcsr();
+#elif (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__TINYC__)
+typedef struct mixprec_fp_ {
+    unsigned char x87[28]; /* what FNSTENV stores: control and status words, tags, pointers */
+    unsigned int mxcsr;
+} mixprec_fp_;
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved;
+    const unsigned short standard = 0x037F;
+    __asm__ __volatile__("fnstenv %0\n\tfldcw %1" : "=m"(saved.x87) : "m"(standard) : "memory");
+#ifdef __SSE__
+    saved.mxcsr = __builtin_ia32_stmxcsr();
     __builtin_ia32_ldmxcsr(0x1F80u);
+#endif
     return saved;
 }
-static void mixprec_fp_end_(mixprec_fp_ saved) {
-    __builtin_ia32_ldmxcsr(saved);
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
+    __asm__ __volatile__("fldenv %0" : : "m"(saved.x87) : "memory");
+#ifdef __SSE__
+    __builtin_ia32_ldmxcsr(saved.mxcsr);
+#endif
 }
 #elif defined(__aarch64__) && defined(__GNUC__)
 typedef struct mixprec_fp_ {
     uint64_t control, status;
 } mixprec_fp_;
-static mixprec_fp_ mixprec_fp_begin_(void) {
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved;
     uint64_t standard = 0;
     __asm__ __volatile__("mrs %0, fpcr" : "=r"(saved.control)::"memory");
@@ -792,16 +964,16 @@ static mixprec_fp_ mixprec_fp_begin_(void) {
     __asm__ __volatile__("msr fpcr, %0" ::"r"(standard) : "memory");
     return saved;
 }
-static void mixprec_fp_end_(mixprec_fp_ saved) {
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     __asm__ __volatile__("msr fpcr, %0" ::"r"(saved.control) : "memory");
     __asm__ __volatile__("msr fpsr, %0" ::"r"(saved.status) : "memory");
 }
 #else
 typedef int mixprec_fp_;
-static mixprec_fp_ mixprec_fp_begin_(void) {
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     return 0;
 }
-static void mixprec_fp_end_(mixprec_fp_ saved) {
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     (void)saved;
 }
 #endif
@@ -813,10 +985,10 @@ static void mixprec_fp_end_(mixprec_fp_ saved) {
 #define MIXPREC_ROUNDED_
 #endif
 
-static size_t mixprec_min_(size_t a, size_t b) {
+MIXPREC_INLINE size_t mixprec_min_(size_t a, size_t b) {
     return a < b ? a : b;
 }
-static size_t mixprec_round_up_(size_t x, size_t step) {
+MIXPREC_INLINE size_t mixprec_round_up_(size_t x, size_t step) {
     return (x + step - 1) / step * step;
 }
 static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
@@ -834,17 +1006,35 @@ static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
 #endif
 }
 
+/* Bytes of the storage type of one element; 0 for an unknown dtype. */
 static size_t mixprec_size_of_(mixprec_dtype type) {
     switch (type) {
-    case MIXPREC_F32: return 4;
     case MIXPREC_F64: return 8;
+    case MIXPREC_F32: return 4;
     case MIXPREC_F16:
     case MIXPREC_BF16: return 2;
     case MIXPREC_E4M3:
-    case MIXPREC_E5M2: return 1;
+    case MIXPREC_E5M2:
+    case MIXPREC_E4M3FNUZ:
+    case MIXPREC_E5M2FNUZ:
+    case MIXPREC_E4M3IEEE:
+    case MIXPREC_E3M4:
+    case MIXPREC_E2M3:
+    case MIXPREC_E3M2:
+    case MIXPREC_E2M1:
+    case MIXPREC_E8M0:
+    case MIXPREC_I8: return 1;
     case MIXPREC_NONE: break;
     }
     return 0;
+}
+/* Bytes of n elements in an array: fp4 is packed. */
+MIXPREC_INLINE size_t mixprec_bytes_of_(mixprec_dtype type, size_t n) {
+    return type == MIXPREC_E2M1 ? n / 2 + n % 2 : n * mixprec_size_of_(type);
+}
+/* The types that everything knows, not conversion alone: f32, f64, f16, bf16, e4m3, e5m2. */
+MIXPREC_INLINE int mixprec_is_compute_type_(mixprec_dtype type) {
+    return (unsigned)type >= (unsigned)MIXPREC_F32 && (unsigned)type <= (unsigned)MIXPREC_E5M2;
 }
 
 /* How narrowed values are rounded; index is that of the first element in the stochastic stream. */
@@ -985,15 +1175,27 @@ MIXPREC_FLATTEN_ void mixprec_load_c_(float *dst, const void *src, mixprec_dtype
         MIXPREC_ROW_(bf16, MIXPREC_BF16)
         MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
         MIXPREC_ROW_(e5m2, MIXPREC_E5M2)
+        MIXPREC_ROW_(e4m3fnuz, MIXPREC_E4M3FNUZ)
+        MIXPREC_ROW_(e5m2fnuz, MIXPREC_E5M2FNUZ)
+        MIXPREC_ROW_(e4m3ieee, MIXPREC_E4M3IEEE)
+        MIXPREC_ROW_(e3m4, MIXPREC_E3M4)
+        MIXPREC_ROW_(e2m3, MIXPREC_E2M3)
+        MIXPREC_ROW_(e3m2, MIXPREC_E3M2)
+        MIXPREC_ROW_(e8m0, MIXPREC_E8M0)
+        MIXPREC_ROW_(i8, MIXPREC_I8)
 #undef MIXPREC_ROW_
+    case MIXPREC_E2M1:
+        for (i = 0; i < n; i++)
+            dst[i] = mixprec_f32_from_bits_(
+                mixprec_widen_((uint32_t)(((const uint8_t *)src)[i / 2] >> (i % 2 * 4)), &mixprec_layout_e2m1_));
+        break;
     case MIXPREC_F64:
         for (i = 0; i < n; i++)
             dst[i] = mixprec_f32_from_bits_(mixprec_narrow_f64_(mixprec_f64_bits_(((const double *)src)[i]),
                                                                 &mixprec_layout_f32_, MIXPREC_ROUND_NEAREST_EVEN,
                                                                 MIXPREC_OVERFLOW_IEEE, 0));
         break;
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: break;
     }
 }
 
@@ -1008,33 +1210,47 @@ static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
     }
 }
 
+/* One number to any format but f64, the bits. */
+static uint32_t mixprec_encode_f32_(float x, mixprec_dtype type, const mixprec_layout_ *to, const mixprec_how_ *how,
+                                    size_t i) {
+    uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
+    uint32_t bits = mixprec_f32_bits_(x);
+    if (type == MIXPREC_E8M0)
+        return mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(bits), how->round, how->overflow, random);
+    if (type == MIXPREC_I8)
+        return (uint32_t)mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(bits), how->round, random);
+    return mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
+}
+
 MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                        const mixprec_how_ *how) {
     int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE;
-    size_t i;
-    switch (type) {
-#define MIXPREC_ROW_(name, dtype, storage)                                                                             \
-    case dtype:                                                                                                        \
-        if (plain)                                                                                                     \
-            for (i = 0; i < n; i++)                                                                                    \
-                ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name(src[i]);                                            \
-        else                                                                                                           \
-            for (i = 0; i < n; i++)                                                                                    \
-                ((mixprec_##name *)dst)[i].bits = (storage)mixprec_narrow_f32_(                                        \
-                    mixprec_f32_bits_(src[i]), &mixprec_layout_##name##_, how->round, how->overflow,                   \
-                    how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0);      \
-        break;
-        MIXPREC_ROW_(f16, MIXPREC_F16, uint16_t)
-        MIXPREC_ROW_(bf16, MIXPREC_BF16, uint16_t)
-        MIXPREC_ROW_(e4m3, MIXPREC_E4M3, uint8_t)
-        MIXPREC_ROW_(e5m2, MIXPREC_E5M2, uint8_t)
-#undef MIXPREC_ROW_
-    case MIXPREC_F64:
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    size_t size = mixprec_size_of_(type), i;
+    if (type == MIXPREC_F64) {
         for (i = 0; i < n; i++)
             ((double *)dst)[i] = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(src[i])));
-        break;
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+#define MIXPREC_ROW_(name, dtype)                                                                                      \
+    }                                                                                                                  \
+    else if (plain && type == dtype) {                                                                                 \
+        for (i = 0; i < n; i++)                                                                                        \
+            ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name(src[i]);
+        MIXPREC_ROW_(f16, MIXPREC_F16)
+        MIXPREC_ROW_(bf16, MIXPREC_BF16)
+        MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
+        MIXPREC_ROW_(e5m2, MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    } else if (type == MIXPREC_E2M1) {
+        for (i = 0; i < n; i += 2)
+            ((uint8_t *)dst)[i / 2] =
+                (uint8_t)(mixprec_encode_f32_(src[i], type, to, how, i) |
+                          (i + 1 < n ? mixprec_encode_f32_(src[i + 1], type, to, how, i + 1) << 4 : 0));
+    } else if (size == 2) {
+        for (i = 0; i < n; i++)
+            ((mixprec_f16 *)dst)[i].bits = (uint16_t)mixprec_encode_f32_(src[i], type, to, how, i);
+    } else {
+        for (i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = (uint8_t)mixprec_encode_f32_(src[i], type, to, how, i);
     }
 }
 
@@ -1175,10 +1391,48 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mi
     }
     case MIXPREC_E5M2:
         return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)p)));
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: break;
     }
     return _mm256_loadu_ps((const float *)p);
+}
+
+/* The formats of MIXPREC_MORE_FORMATS_: like E4M3 by way of half precision, with the layout as data. E5M2FNUZ has a finite
+   number where that has Inf; it, E8M0 and int8 take the portable path. */
+MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    const mixprec_layout_ *from = mixprec_layout_of_(type);
+    size_t i;
+    __m256i sign_code, max_code, fnuz;
+    __m128i shift, sign_shift;
+    __m256 scale;
+    if (!from || type == MIXPREC_E5M2FNUZ) {
+        mixprec_load_c_(dst, src, type, n);
+        return;
+    }
+    sign_code = _mm256_set1_epi16((short)from->sign_code);
+    max_code = _mm256_set1_epi16((short)from->max_code);
+    fnuz = _mm256_set1_epi16(from->special == MIXPREC_FNUZ_ ? -1 : 0);
+    shift = _mm_cvtsi32_si128(10 - from->mantissa_bits);
+    sign_shift = _mm_cvtsi32_si128(type == MIXPREC_E2M1 ? 12 : type == MIXPREC_E2M3 || type == MIXPREC_E3M2 ? 10 : 8);
+    scale = _mm256_set1_ps(mixprec_f32_from_bits_((uint32_t)(127 + 15 - from->bias) << 23));
+    for (i = 0; i < n; i += 16) {
+        __m128i bytes;
+        __m256i code, magnitude, sign, half, nan;
+        if (type == MIXPREC_E2M1) {
+            const __m128i low = _mm_set1_epi8(0xF);
+            bytes = _mm_loadl_epi64((const __m128i *)(const void *)((const uint8_t *)src + i / 2));
+            bytes = _mm_unpacklo_epi8(_mm_and_si128(bytes, low), _mm_and_si128(_mm_srli_epi16(bytes, 4), low));
+        } else
+            bytes = _mm_loadu_si128((const __m128i *)(const void *)((const uint8_t *)src + i));
+        code = _mm256_cvtepu8_epi16(bytes);
+        sign = _mm256_and_si256(code, sign_code);
+        magnitude = _mm256_and_si256(code, _mm256_sub_epi16(sign_code, _mm256_set1_epi16(1)));
+        half = _mm256_or_si256(_mm256_sll_epi16(magnitude, shift), _mm256_sll_epi16(sign, sign_shift));
+        half = _mm256_or_si256(half, _mm256_and_si256(_mm256_cmpgt_epi16(magnitude, max_code), _mm256_set1_epi16(0x7C00)));
+        nan = _mm256_and_si256(_mm256_cmpeq_epi16(code, sign_code), fnuz);
+        half = _mm256_blendv_epi8(half, _mm256_set1_epi16(0x7E00), nan);
+        _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale));
+        _mm256_storeu_ps(dst + i + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale));
+    }
 }
 
 MIXPREC_AVX2_ static void mixprec_load_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n) {
@@ -1228,24 +1482,25 @@ MIXPREC_AVX2_ static void mixprec_load_avx2_(float *dst, const void *src, mixpre
             _mm256_storeu_ps(dst + i + 8, _mm256_cvtph_ps(_mm_unpackhi_epi8(_mm256_castsi256_si128(zero), x)));
         }
         break;
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: mixprec_load_more_avx2_(dst, src, type, n); break;
     }
 }
 
 /* Four doubles to nearest; then back off where that was away from zero, and mark what was inexact in the last bit. Also
    turns the Inf of an overflow into the largest finite number, which is odd. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128 mixprec_odd4_avx2_(__m256d x) {
-    const __m256d magnitude = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFFFFFFFFFFFFFF));
+    const __m256i mask = _mm256_set1_epi64x(0x7FFFFFFFFFFFFFFF), infinity = _mm256_set1_epi64x((int64_t)0x7FF << 52);
     const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
     __m128 y = _mm256_cvtpd_ps(x);
-    __m256d back = _mm256_cvtps_pd(y);
-    __m256d away = _mm256_cmp_pd(_mm256_and_pd(back, magnitude), _mm256_and_pd(x, magnitude), _CMP_GT_OQ);
-    __m256d inexact = _mm256_cmp_pd(back, x, _CMP_NEQ_OQ);
-    __m128i away4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(away), even));
-    __m128i inexact4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(_mm256_castpd_si256(inexact), even));
+    __m256i back = _mm256_castpd_si256(_mm256_cvtps_pd(y)), from = _mm256_castpd_si256(x);
+    __m256i magnitude = _mm256_and_si256(from, mask);
+    __m256i away = _mm256_andnot_si256(_mm256_cmpgt_epi64(magnitude, infinity),
+                                       _mm256_cmpgt_epi64(_mm256_and_si256(back, mask), magnitude));
+    __m256i exact = _mm256_cmpeq_epi64(back, from);
+    __m128i away4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(away, even));
+    __m128i exact4 = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(exact, even));
     __m128i bits = _mm_add_epi32(_mm_castps_si128(y), away4);
-    return _mm_castsi128_ps(_mm_or_si128(bits, _mm_and_si128(inexact4, _mm_set1_epi32(1))));
+    return _mm_castsi128_ps(_mm_or_si128(bits, _mm_andnot_si128(exact4, _mm_set1_epi32(1))));
 }
 
 MIXPREC_AVX2_ static void mixprec_load_odd_avx2_(float *dst, const double *src, size_t n) {
@@ -1270,24 +1525,22 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack8_avx2_(void *dst, const __
     _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
 
-/* fp8, to nearest even, not NaN for E5M2: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of the last place
-   in the low bits of the sum, rounded by the addition; the exponent's part of the code is added as an integer. `limit`
-   overflows (or not, to saturate); E4M3's 480 has the code of NaN, and min returns it for NaN. The low bits of `magic` make
-   the exponent's bias come out as zero modulo 256. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i bits, mixprec_dtype type, int saturate) {
+/* As integers, the magnitudes of floats order as the numbers do, with NaN on top: comparing and limiting them that way,
+   -ffast-math cannot assume NaN away. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits) {
+    return _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF));
+}
+
+/* fp8 to nearest even, from a magnitude limited to `limit`: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of
+   the last place in the low bits of the sum, rounded by the addition; the exponent's part of the code is added as an
+   integer. The low bits of `magic` make the exponent's bias come out as zero modulo 256. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i magnitude, mixprec_dtype type) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
     const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m256 x = _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF)));
-    __m256i exponent, sum;
-    if (type == MIXPREC_E4M3) {
-        if (saturate)
-            x = _mm256_min_ps(_mm256_set1_ps(448.0f), x);
-        x = _mm256_min_ps(x, _mm256_set1_ps(480.0f));
-    } else
-        x = _mm256_min_ps(x, _mm256_set1_ps(saturate ? 57344.0f : 65536.0f));
-    exponent = _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7F800000)),
-                                _mm256_set1_epi32(least << 23));
-    sum = _mm256_castps_si256(_mm256_add_ps(x, _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
+    __m256i exponent = _mm256_max_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)),
+                                        _mm256_set1_epi32(least << 23));
+    __m256i sum = _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(magnitude),
+                                                    _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
     sum = _mm256_add_epi32(sum, _mm256_srli_epi32(exponent, 23 - mantissa));
     return _mm256_and_si256(sum, _mm256_set1_epi32(0xFF));
 }
@@ -1298,17 +1551,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x)
     return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(x, _mm256_set1_epi32(0x7FFF)), odd), 16);
 }
 
-/* Limits fp32 numbers to +-max; NaN stays. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_clamp_avx2_(__m256 x, float max) {
-    return _mm256_max_ps(_mm256_set1_ps(-max), _mm256_min_ps(_mm256_set1_ps(max), x));
-}
-
 /* Any format, mode and policy: mixprec_narrow_f32_ eight at a time. */
 typedef struct mixprec_encoder_avx2_ {
     __m256i bias, shift, min_shift, mantissa_bits; /* shift: of a normal number */
     __m256i threshold_positive, threshold_negative, odd, sticky;
-    __m256i max_code, overflow_positive, overflow_negative, inf_code, nan_code, sign_code;
-    int stochastic;
+    __m256i max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
+    int stochastic, special;
 } mixprec_encoder_avx2_;
 
 MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtype type, const mixprec_how_ *how) {
@@ -1330,7 +1578,9 @@ MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtyp
     e.overflow_negative =
         _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
     e.inf_code = _mm256_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
-    e.nan_code = _mm256_set1_epi32((int)(to->overflow_code | 1u << (to->mantissa_bits - 1)));
+    e.nan_code = _mm256_set1_epi32((int)to->nan_code);
+    e.payload = _mm256_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
+    e.special = to->special;
     e.sign_code = _mm256_set1_epi32((int)to->sign_code);
     return e;
 }
@@ -1363,9 +1613,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     code = _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), e->mantissa_bits), kept);
     code = _mm256_blendv_epi8(code, _mm256_blendv_epi8(e->overflow_positive, e->overflow_negative, negative),
                               _mm256_cmpgt_epi32(code, e->max_code));
-    special = _mm256_blendv_epi8(_mm256_or_si256(e->nan_code, _mm256_srlv_epi32(field, e->shift)), e->inf_code,
+    special = _mm256_and_si256(_mm256_srlv_epi32(field, e->shift), e->payload);
+    special = _mm256_blendv_epi8(_mm256_or_si256(e->nan_code, special), e->inf_code,
                                  _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
     code = _mm256_blendv_epi8(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
+    if (e->special == MIXPREC_FNUZ_) /* no -0 */
+        negative = _mm256_andnot_si256(_mm256_cmpeq_epi32(code, _mm256_setzero_si256()), negative);
+    else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
+        negative = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F800000)), negative);
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
@@ -1383,6 +1638,7 @@ MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uin
         __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
         uint32_t step;
         x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
+        x1 = _mm256_andnot_si256(top, x1); /* half an index has 63 bits */
         x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[0]));
         x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)key[1]));
 #define MIXPREC_MIX_(rotation)                                                                                         \
@@ -1420,61 +1676,104 @@ MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype typ
     } else {
         const __m256i none[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
                                  _mm256_setzero_si256()};
-        mixprec_pack8_avx2_(dst, c, none);
+        if (type == MIXPREC_E2M1) {
+            __m256i codes;
+            mixprec_pack8_avx2_(&codes, c, none);
+            codes = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001)); /* low + 16 high */
+            codes = _mm256_permute4x64_epi64(_mm256_packus_epi16(codes, codes), 0x08);
+            _mm_storeu_si128((__m128i *)dst, _mm256_castsi256_si128(codes));
+        } else
+            mixprec_pack8_avx2_(dst, c, none);
     }
 }
 
-/* To nearest even, IEEE or saturating. The general encoder takes over for 32 elements with a NaN, which the short sequences
-   of bf16 and e5m2 would lose. */
+/* Integers to nearest even: limited first, so that the conversion cannot overflow; NaN becomes 0. */
+MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n) {
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m256i c[4], bytes;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256 x = _mm256_loadu_ps(src + i + 8 * j);
+            __m256i nan = _mm256_cmpgt_epi32(mixprec_magnitude_avx2_(_mm256_castps_si256(x)), _mm256_set1_epi32(0x7F800000));
+            x = _mm256_castsi256_ps(_mm256_andnot_si256(nan, _mm256_castps_si256(x)));
+            x = _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(127.0f)), _mm256_set1_ps(-128.0f));
+            c[j] = _mm256_cvtps_epi32(x);
+        }
+        bytes = _mm256_packs_epi16(_mm256_packs_epi32(c[0], c[1]), _mm256_packs_epi32(c[2], c[3]));
+        bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i), bytes);
+    }
+}
+
+/* The bits of the largest number that may enter the short sequences: the largest finite one to saturate, else the first
+   whose code is that of an overflow; 480 has E4M3's code of NaN. */
+MIXPREC_FORCE_INLINE_ int mixprec_limit_(mixprec_dtype type, int saturate) {
+    switch (type) {
+    case MIXPREC_F16: return 0x477FE000;                          /* 65504 */
+    case MIXPREC_BF16: return 0x7F7F0000;                         /* 0x1.FEp127 */
+    case MIXPREC_E4M3: return saturate ? 0x43E00000 : 0x43F00000; /* 448, 480 */
+    default: return saturate ? 0x47600000 : 0x47800000;           /* 57344, 65536 */
+    }
+}
+
+/* To nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless the short sequence handles
+   it: f16's conversion does, and E4M3's limit. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
+    const __m256i limit = _mm256_set1_epi32(mixprec_limit_(type, saturate));
     mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m256 x[4];
-        __m256i bits[4], c[4];
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_ps(src + i + 8 * j);
-        if (type == MIXPREC_F16) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                if (saturate)
-                    x[j] = mixprec_clamp_avx2_(x[j], 65504.0f);
-                _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
-                                 _mm256_cvtps_ph(x[j], _MM_FROUND_TO_NEAREST_INT));
-            }
-            continue;
-        }
-        if (type != MIXPREC_E4M3) {
-            __m256 nan = _mm256_or_ps(_mm256_cmp_ps(x[0], x[1], _CMP_UNORD_Q), _mm256_cmp_ps(x[2], x[3], _CMP_UNORD_Q));
-            if (_mm256_movemask_ps(nan)) {
-                mixprec_store32_any_avx2_((char *)dst + i * (type == MIXPREC_BF16 ? 2 : 1), type, src + i, &encoder,
+        __m256i x[4], magnitude[4], c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
+        if (saturate || type == MIXPREC_BF16 || type == MIXPREC_E5M2) {
+            __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
+                                               _mm256_max_epi32(magnitude[2], magnitude[3]));
+            if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+                mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                           (const uint32_t *)(const void *)(src + i));
                 continue;
             }
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            if (type == MIXPREC_BF16 && saturate)
-                x[j] = mixprec_clamp_avx2_(x[j], mixprec_f32_from_bits_(0x7F7F0000u));
-            bits[j] = _mm256_castps_si256(x[j]);
-            c[j] = type == MIXPREC_BF16 ? mixprec_encode_bf16_avx2_(bits[j])
-                                        : mixprec_encode_fp8_avx2_(bits[j], type, saturate);
-        }
-        if (type == MIXPREC_BF16) {
+        if (saturate || type == MIXPREC_E4M3 || type == MIXPREC_E5M2)
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm256_min_epi32(magnitude[j], limit);
+        if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
+            if (saturate)
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                    _mm256_or_si256(_mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), magnitude[j]);
+            if (type == MIXPREC_F16) {
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                    _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
+                                     _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+                continue;
+            }
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
             mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
             mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
-        } else
-            mixprec_pack8_avx2_((mixprec_e4m3 *)dst + i, c, bits);
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_fp8_avx2_(magnitude[j], type);
+        mixprec_pack8_avx2_((mixprec_e4m3 *)dst + i, c, x);
     }
 }
 
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
+    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 4)
             _mm256_storeu_pd((double *)dst + i, _mm256_cvtps_pd(_mm_loadu_ps(src + i)));
-    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
-        int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+        return;
+    }
+    if (type == MIXPREC_I8 && nearest) {
+        mixprec_store_i8_avx2_((int8_t *)dst, src, n);
+        return;
+    }
+    if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
@@ -1482,27 +1781,27 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
             mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
         else                                                                                                           \
             mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
-        break;
+        return;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
             MIXPREC_ROW_(MIXPREC_E4M3)
             MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-        case MIXPREC_F64:
-        case MIXPREC_F32:
-        case MIXPREC_NONE: break;
+        default: break;
         }
-    } else {
+    }
+    if (mixprec_layout_of_(type)) {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-        size_t size = mixprec_size_of_(type);
         for (i = 0; i < n; i += 32) {
             uint32_t random[48] = {0};
             uint64_t index = how->index + i;
             if (encoder.stochastic)
                 mixprec_random_avx2_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 48 : 32);
-            mixprec_store32_any_avx2_((char *)dst + i * size, type, src + i, &encoder, random + (index & 1));
+            mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                      random + (index & 1));
         }
-    }
+    } else
+        mixprec_store_c_(dst, type, src, n, how);
 }
 
 MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, size_t n, float factor) {
@@ -1558,8 +1857,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             a += MIXPREC_TILE_ROWS_AVX2_ * size;
             b += 64;
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows && wide; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_castpd_ps(w[i][j]);
+        if (wide)
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_castpd_ps(w[i][j]);
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 float *to = (float *)(void *)(t + ((size_t)i * ldt + (size_t)(j * lanes)) * size);
@@ -1569,7 +1869,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                         s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
                     _mm256_storeu_ps(to, s[i][j]);
                 } else if (there > 0) {
-                    float edge[8];
+                    float edge[8] = {0};
                     mixprec_copy_(edge, to, (size_t)there * size);
                     if (!first)
                         s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(edge), s[i][j], wide);
@@ -1718,7 +2018,7 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
         else
             mixprec_pack_body_avx2_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
         break;
-    case MIXPREC_NONE: break;
+    default: break;
     }
 }
 #endif /* MIXPREC_NO_GEMM */
@@ -1757,8 +2057,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *
     }
     case MIXPREC_E5M2:
         return _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm_maskz_loadu_epi8(lanes, p)), 8));
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: break;
     }
     return _mm512_maskz_loadu_ps(lanes, p);
 }
@@ -1807,8 +2106,7 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
             _mm512_storeu_ps(dst + i + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)));
         }
         break;
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: mixprec_load_more_avx2_(dst, src, type, n); break;
     }
 }
 
@@ -1835,20 +2133,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack8_avx512_(void *dst, cons
     _mm512_storeu_si512(dst, _mm512_permutexvar_epi32(order, code));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i bits, mixprec_dtype type, int saturate) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i magnitude, mixprec_dtype type) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
     const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m512 x = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF)));
-    __m512i exponent, sum;
-    if (type == MIXPREC_E4M3) {
-        if (saturate)
-            x = _mm512_min_ps(_mm512_set1_ps(448.0f), x);
-        x = _mm512_min_ps(x, _mm512_set1_ps(480.0f));
-    } else
-        x = _mm512_min_ps(x, _mm512_set1_ps(saturate ? 57344.0f : 65536.0f));
-    exponent = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7F800000)),
-                                _mm512_set1_epi32(least << 23));
-    sum = _mm512_castps_si512(_mm512_add_ps(x, _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
+    __m512i exponent = _mm512_max_epi32(_mm512_and_si512(magnitude, _mm512_set1_epi32(0x7F800000)),
+                                        _mm512_set1_epi32(least << 23));
+    __m512i sum = _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(magnitude),
+                                                    _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
     sum = _mm512_add_epi32(sum, _mm512_srli_epi32(exponent, (unsigned)(23 - mantissa)));
     return _mm512_and_si512(sum, _mm512_set1_epi32(0xFF));
 }
@@ -1860,15 +2151,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512
     return _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_clamp_avx512_(__m512 x, float max) {
-    return _mm512_max_ps(_mm512_set1_ps(-max), _mm512_min_ps(_mm512_set1_ps(max), x));
-}
-
-/* mixprec_narrow_f32_ sixteen at a time, any format, mode and policy. */
+/* mixprec_narrow_f32_ sixteen at a time: f16, bf16, e4m3 and e5m2 in any mode and policy. */
 typedef struct mixprec_encoder_avx512_ {
     __m512i bias, shift, min_shift, mantissa_bits;
     __m512i threshold_positive, threshold_negative, odd;
-    __m512i max_code, overflow_positive, overflow_negative, inf_code, nan_code, sign_code;
+    __m512i max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
     int stochastic;
 } mixprec_encoder_avx512_;
 
@@ -1890,7 +2177,8 @@ MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixpre
     e.overflow_negative =
         _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
     e.inf_code = _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
-    e.nan_code = _mm512_set1_epi32((int)(to->overflow_code | 1u << (to->mantissa_bits - 1)));
+    e.nan_code = _mm512_set1_epi32((int)to->nan_code);
+    e.payload = _mm512_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
     e.sign_code = _mm512_set1_epi32((int)to->sign_code);
     return e;
 }
@@ -1923,7 +2211,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, e->max_code), code,
                                    _mm512_mask_blend_epi32(negative, e->overflow_positive, e->overflow_negative));
     infinite = _mm512_testn_epi32_mask(field, field);
-    special = _mm512_mask_blend_epi32(infinite, _mm512_or_si512(e->nan_code, _mm512_srlv_epi32(field, e->shift)), e->inf_code);
+    special = _mm512_or_si512(e->nan_code, _mm512_and_si512(_mm512_srlv_epi32(field, e->shift), e->payload));
+    special = _mm512_mask_blend_epi32(infinite, special, e->inf_code);
     code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F7FFFFF)), code, special);
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
@@ -1943,6 +2232,7 @@ MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed,
         __m512i x0 = _mm512_add_epi32(low, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
         uint32_t step;
         x1 = _mm512_mask_add_epi32(x1, _mm512_cmplt_epu32_mask(x0, low), x1, _mm512_set1_epi32(1));
+        x1 = _mm512_and_si512(x1, _mm512_set1_epi32(0x7FFFFFFF));
         x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[0]));
         x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)key[1]));
 #define MIXPREC_MIX_(rotation)                                                                                         \
@@ -1982,53 +2272,59 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
     const __m512i upper_halves = _mm512_add_epi32(
         _mm512_set1_epi32(0x00030001),
         _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+    const __m512i limit = _mm512_set1_epi32(mixprec_limit_(type, saturate)), mask = _mm512_set1_epi32(0x7FFFFFFF);
     mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
-        __m512 x[4];
-        __m512i bits[4], c[4];
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_ps(src + i + 16 * j);
-        if (type == MIXPREC_F16) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                if (saturate)
-                    x[j] = mixprec_clamp_avx512_(x[j], 65504.0f);
-                _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
-                                    _mm512_cvtps_ph(x[j], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-            }
-            continue;
-        }
-        if (type != MIXPREC_E4M3) {
-            __mmask16 nan = (__mmask16)(_mm512_cmp_ps_mask(x[0], x[1], _CMP_UNORD_Q) | _mm512_cmp_ps_mask(x[2], x[3], _CMP_UNORD_Q));
-            if (nan) {
-                mixprec_store64_any_avx512_((char *)dst + i * (type == MIXPREC_BF16 ? 2 : 1), type, src + i, &encoder,
+        __m512i x[4], magnitude[4], c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
+        if (saturate || type == MIXPREC_BF16 || type == MIXPREC_E5M2) {
+            __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
+                                               _mm512_max_epi32(magnitude[2], magnitude[3]));
+            if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+                mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                             (const uint32_t *)(const void *)(src + i));
                 continue;
             }
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            if (type == MIXPREC_BF16 && saturate)
-                x[j] = mixprec_clamp_avx512_(x[j], mixprec_f32_from_bits_(0x7F7F0000u));
-            bits[j] = _mm512_castps_si512(x[j]);
-            c[j] = type == MIXPREC_BF16 ? mixprec_encode_bf16_avx512_(bits[j])
-                                        : mixprec_encode_fp8_avx512_(bits[j], type, saturate);
-        }
-        if (type == MIXPREC_BF16) {
+        if (saturate || type == MIXPREC_E4M3 || type == MIXPREC_E5M2)
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_min_epi32(magnitude[j], limit);
+        if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
+            if (saturate) /* mask ? magnitude : x */
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_ternarylogic_epi32(mask, magnitude[j], x[j], 0xCA);
+            if (type == MIXPREC_F16) {
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                    _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                                        _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+                continue;
+            }
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
             _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
             _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
-        } else
-            mixprec_pack8_avx512_((mixprec_e4m3 *)dst + i, c, bits);
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_fp8_avx512_(magnitude[j], type);
+        mixprec_pack8_avx512_((mixprec_e4m3 *)dst + i, c, x);
     }
 }
 
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
+    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+    mixprec_encoder_avx512_ encoder;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 8)
             _mm512_storeu_pd((double *)dst + i, _mm512_cvtps_pd(_mm256_loadu_ps(src + i)));
-    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
-        int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+        return;
+    }
+    if (!mixprec_is_compute_type_(type)) {
+        mixprec_store_avx2_(dst, type, src, n, how);
+        return;
+    }
+    if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
@@ -2036,26 +2332,22 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
             mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
         else                                                                                                           \
             mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
-        break;
+        return;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
             MIXPREC_ROW_(MIXPREC_E4M3)
             MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-        case MIXPREC_F64:
-        case MIXPREC_F32:
-        case MIXPREC_NONE: break;
+        default: return;
         }
-    } else {
-        mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
-        size_t size = mixprec_size_of_(type);
-        for (i = 0; i < n; i += 64) {
-            uint32_t random[96] = {0};
-            uint64_t index = how->index + i;
-            if (encoder.stochastic)
-                mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
-            mixprec_store64_any_avx512_((char *)dst + i * size, type, src + i, &encoder, random + (index & 1));
-        }
+    }
+    encoder = mixprec_encoder_of_avx512_(type, how);
+    for (i = 0; i < n; i += 64) {
+        uint32_t random[96] = {0};
+        uint64_t index = how->index + i;
+        if (encoder.stochastic)
+            mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
+        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder, random + (index & 1));
     }
 }
 
@@ -2114,8 +2406,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
             a += MIXPREC_TILE_ROWS_AVX512_ * size;
             b += 128;
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows && wide; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
+        if (wide)
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 char *to = t + ((size_t)i * ldt * size + (size_t)j * 64);
@@ -2281,7 +2574,7 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
         else
             mixprec_pack_body_avx512_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
         break;
-    case MIXPREC_NONE: break;
+    default: break;
     }
 }
 #endif /* MIXPREC_NO_GEMM */
@@ -2340,8 +2633,7 @@ static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, 
         for (i = 0; i < n; i += 8)
             mixprec_half_to_f32_neon_(dst + i, vshll_n_u8(vld1_u8((const uint8_t *)src + i), 8), 1.0f);
         break;
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: mixprec_load_c_(dst, src, type, n); break;
     }
 }
 
@@ -2410,7 +2702,8 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
             vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
         return;
     }
-    if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+    if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ||
+        !mixprec_is_compute_type_(type)) {
         mixprec_store_c_(dst, type, src, n, how);
         return;
     }
@@ -2427,9 +2720,7 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
         MIXPREC_ROW_(MIXPREC_E4M3)
         MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    case MIXPREC_F64:
-    case MIXPREC_F32:
-    case MIXPREC_NONE: break;
+    default: break;
     }
 }
 
@@ -2453,7 +2744,7 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
 /* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond the
    arrays. */
 static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const void *src, mixprec_dtype type, size_t n) {
-    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_, size = mixprec_size_of_(type);
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     if (type == MIXPREC_F32) {
         if (dst != src)
             mixprec_copy_(dst, src, n * sizeof *dst);
@@ -2464,7 +2755,7 @@ static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const voi
     if (n != whole) {
         double in[MIXPREC_UNIT_] = {0}; /* as wide as the widest type */
         float out[MIXPREC_UNIT_];
-        mixprec_copy_(in, (const char *)src + whole * size, (n - whole) * size);
+        mixprec_copy_(in, (const char *)src + mixprec_bytes_of_(type, whole), mixprec_bytes_of_(type, n - whole));
         kernels->load(out, in, type, MIXPREC_UNIT_);
         mixprec_copy_(dst + whole, out, (n - whole) * sizeof *out);
     }
@@ -2472,7 +2763,7 @@ static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const voi
 
 static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const float *src, size_t n,
                            const mixprec_how_ *how) {
-    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_, size = mixprec_size_of_(type);
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     if (type == MIXPREC_F32) {
         if (dst != src)
             mixprec_copy_(dst, src, n * sizeof *src);
@@ -2487,7 +2778,7 @@ static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_d
         rest.index += whole;
         mixprec_copy_(in, src + whole, (n - whole) * sizeof *in);
         kernels->store(out, type, in, MIXPREC_UNIT_, &rest);
-        mixprec_copy_((char *)dst + whole * size, out, (n - whole) * size);
+        mixprec_copy_((char *)dst + mixprec_bytes_of_(type, whole), out, mixprec_bytes_of_(type, n - whole));
     }
 }
 
@@ -2506,17 +2797,19 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
         /* Rounding to odd keeps too few bits for these. */
-        const mixprec_layout_ *to = mixprec_layout_of_(type);
-        size_t size = mixprec_size_of_(type), i;
+        unsigned char *to = (unsigned char *)dst;
+        size_t i;
         for (i = 0; i < n; i++) {
             uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
-            uint32_t code = mixprec_narrow_f64_(mixprec_f64_bits_(src[i]), to, how->round, how->overflow, random);
-            if (size == 4)
+            uint32_t code = mixprec_encode(src[i], type, how->round, how->overflow, random);
+            if (type == MIXPREC_F32)
                 ((float *)dst)[i] = mixprec_f32_from_bits_(code);
-            else if (size == 2)
+            else if (mixprec_size_of_(type) == 2)
                 ((mixprec_f16 *)dst)[i].bits = (uint16_t)code;
+            else if (type == MIXPREC_E2M1)
+                to[i / 2] = (uint8_t)(i % 2 ? to[i / 2] | code << 4 : code);
             else
-                ((mixprec_e4m3 *)dst)[i].bits = (uint8_t)code;
+                to[i] = (uint8_t)code;
         }
     } else {
         float odd[MIXPREC_BLOCK_];
@@ -2557,7 +2850,7 @@ static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double 
 MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
                                             const void *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
                                             float scale) {
-    size_t dst_size = mixprec_size_of_(dst_type), src_size = mixprec_size_of_(src_type), i, count;
+    size_t i, count;
     int scaled = mixprec_f32_bits_(scale) != 0x3F800000u;
     mixprec_how_ how = *options;
     /* One side is fp32: no buffer. */
@@ -2570,8 +2863,8 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
         return;
     }
     for (i = 0; i < n; i += count) {
-        const char *from = (const char *)src + i * src_size;
-        char *to = (char *)dst + i * dst_size;
+        const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
+        char *to = (char *)dst + mixprec_bytes_of_(dst_type, i);
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         how.index = options->index + i;
         if (src_type == MIXPREC_F64) {
@@ -2582,7 +2875,7 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
                 wide = product;
             }
             if (dst_type == MIXPREC_F64)
-                mixprec_copy_(to, wide, count * dst_size);
+                mixprec_copy_(to, wide, count * sizeof *wide);
             else
                 mixprec_store_f64_(kernels, to, dst_type, wide, count, &how);
         } else {
@@ -2592,7 +2885,7 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
                 mixprec_scale_f32_(narrow, narrow, count, scale);
             mixprec_store_(kernels, to, dst_type, narrow, count, &how);
         }
-        if (dst_size >= 4 && how.overflow == MIXPREC_OVERFLOW_SATURATE)
+        if ((dst_type == MIXPREC_F32 || dst_type == MIXPREC_F64) && how.overflow == MIXPREC_OVERFLOW_SATURATE)
             mixprec_saturate_inf_(to, dst_type, count);
     }
 }
@@ -2610,6 +2903,8 @@ typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;                         /* f64 accumulators */
     int direct;                       /* accumulate in C */
+    int nothing;                      /* alpha or k is 0 */
+    int add_c;                        /* beta is not 0 */
     double alpha, beta;
     size_t size;                      /* bytes of an accumulator */
     size_t rows, columns, depth;      /* of a packed block */
@@ -2643,7 +2938,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->t_bytes = plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
             break;
-        if (plan->whole_a && plan->depth < d->k)
+        if (plan->whole_a)
             plan->whole_a = 0;
         else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
@@ -2690,7 +2985,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
         how.round = d->round;
         how.overflow = d->overflow;
         how.seed = d->seed;
-        how.index = (uint64_t)row * d->n + column;
+        how.index = d->offset + (uint64_t)row * d->n + column;
         if (plan->wide || d->c_type == MIXPREC_F64) {
             double x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             size_t j;
@@ -2701,7 +2996,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                     x[j] = (double)((const float *)t)[i + j];
                 mixprec_scale_f64_(x, x, count, plan->alpha);
             }
-            if (plan->beta != 0) {
+            if (plan->add_c) {
                 if (d->c_type == MIXPREC_F64)
                     mixprec_copy_(y, c, count * sizeof *y);
                 else {
@@ -2724,7 +3019,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
             float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             if (t)
                 mixprec_scale_f32_(x, (const float *)t + i, count, (float)plan->alpha);
-            if (plan->beta != 0) {
+            if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
                 mixprec_scale_f32_(y, y, count, (float)plan->beta);
                 if (t)
@@ -2765,7 +3060,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
     char *b = a + plan->a_bytes, *t = b + plan->b_bytes;
     size_t outer_rows = plan->direct ? d->m : plan->outer_rows;
-    if (plan->alpha == 0 || d->k == 0) {
+    if (plan->nothing) {
         for (i = 0; i < d->m; i++)
             mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
         return;
@@ -2803,13 +3098,12 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
 MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
     enum { depth = 8, tile = MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_ };
     size_t i, j, p, row;
-    int nothing = plan->alpha == 0 || d->k == 0;
     for (i = 0; i < d->m; i += MIXPREC_TILE_ROWS_C_)
         for (j = 0; j < d->n; j += MIXPREC_TILE_COLUMNS_C_) {
             double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_], s[tile], t[tile];
             size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, d->m - i);
             size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, d->n - j), count, e;
-            for (p = 0; p < d->k && !nothing; p += count) {
+            for (p = 0; p < d->k && !plan->nothing; p += count) {
                 int starts = p % MIXPREC_GEMM_KBLOCK == 0;
                 count = mixprec_min_(depth, d->k - p);
                 mixprec_gemm_pack_(plan, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
@@ -2834,7 +3128,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                         ((float *)t)[e] = p < MIXPREC_GEMM_KBLOCK ? ((float *)s)[e] : ((float *)t)[e] + ((float *)s)[e];
             }
             for (row = 0; row < rows; row++)
-                mixprec_gemm_finish_row_(plan, d, nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
+                mixprec_gemm_finish_row_(plan, d, plan->nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
                                          i + row, j, columns);
         }
 }
@@ -2975,13 +3269,19 @@ MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype) {
     return mixprec_size_of_(dtype);
 }
 
+MIXPREC_API size_t mixprec_dtype_bytes(mixprec_dtype dtype, size_t n) {
+    return n <= SIZE_MAX / 8 ? mixprec_bytes_of_(dtype, n) : 0;
+}
+
 MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype) {
     switch (dtype) {
-#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code)                                       \
+#define MIXPREC_ROW_(name, dtype, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                    \
     case dtype: return #name;
         MIXPREC_FORMATS_(MIXPREC_ROW_)
 #undef MIXPREC_ROW_
     case MIXPREC_F64: return "f64";
+    case MIXPREC_E8M0: return "e8m0";
+    case MIXPREC_I8: return "i8";
     case MIXPREC_NONE: break;
     }
     return "unknown";
@@ -3007,42 +3307,45 @@ MIXPREC_API int mixprec_isa_available(mixprec_isa isa) {
 }
 
 MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_info *info) {
-    mixprec_format_info f = {"f64", 64, 11, 52, 1023, 1, 0, 0, 0, 0};
+    static const mixprec_format_info f64 = {"f64", 64, 11, 52, 1023, 1, 1, 1.7976931348623157e308, 2.2250738585072014e-308,
+                                            4.9406564584124654e-324, 2.220446049250313e-16};
+    static const mixprec_format_info e8m0 = {"e8m0", 8, 8, 0, 127, 0, 1, 1.7014118346046923e38, 5.877471754111438e-39,
+                                             5.877471754111438e-39, 1.0};
+    static const mixprec_format_info i8 = {"i8", 8, 0, 7, 0, 0, 0, 127.0, 1.0, 1.0, 1.0};
+    const mixprec_layout_ *layout = mixprec_layout_of_(dtype);
     if (!mixprec_size_of_(dtype))
         return MIXPREC_ERR_DTYPE;
     if (!info)
         return MIXPREC_ERR_NULL;
-    if (dtype == MIXPREC_F64) {
-        f.max = mixprec_f64_from_bits_(((uint64_t)0x7FF << 52) - 1);
-        f.min_normal = mixprec_f64_from_bits_((uint64_t)1 << 52);
-        f.min_subnormal = mixprec_f64_from_bits_(1);
-    } else {
-        const mixprec_layout_ *layout = mixprec_layout_of_(dtype);
-        f.name = mixprec_dtype_name(dtype);
-        f.bits = (int)mixprec_size_of_(dtype) * 8;
-        f.mantissa_bits = layout->mantissa_bits;
-        f.exponent_bits = f.bits - 1 - f.mantissa_bits;
-        f.bias = layout->bias;
-        f.has_inf = layout->overflow_code << (32 - layout->mantissa_bits) == 0;
-        f.max = mixprec_decode(layout->max_code, dtype);
-        f.min_normal = mixprec_decode(1u << layout->mantissa_bits, dtype);
-        f.min_subnormal = mixprec_decode(1, dtype);
+    if (!layout) {
+        *info = dtype == MIXPREC_F64 ? f64 : dtype == MIXPREC_E8M0 ? e8m0 : i8;
+        return MIXPREC_OK;
     }
-    f.epsilon = mixprec_f64_from_bits_((uint64_t)(1023 - f.mantissa_bits) << 52);
-    *info = f;
+    info->name = mixprec_dtype_name(dtype);
+    info->mantissa_bits = layout->mantissa_bits;
+    info->bias = layout->bias;
+    for (info->bits = 1; layout->sign_code >> (info->bits - 1) != 1; info->bits++)
+        ;
+    info->exponent_bits = info->bits - 1 - info->mantissa_bits;
+    info->has_inf = layout->special == MIXPREC_IEEE_;
+    info->has_nan = layout->special != MIXPREC_FINITE_;
+    info->max = mixprec_decode(layout->max_code, dtype);
+    info->min_normal = mixprec_decode(1u << layout->mantissa_bits, dtype);
+    info->min_subnormal = mixprec_decode(1, dtype);
+    info->epsilon = mixprec_f64_from_bits_((uint64_t)(1023 - info->mantissa_bits) << 52);
     return MIXPREC_OK;
 }
 
 /* Do [a, a + a_bytes) and [b, b + b_bytes) share a byte? */
-static int mixprec_overlap_(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+MIXPREC_INLINE int mixprec_overlap_(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
 }
 
-static int mixprec_is_round_(mixprec_round round) {
+MIXPREC_INLINE int mixprec_is_round_(mixprec_round round) {
     return (unsigned)round <= (unsigned)MIXPREC_ROUND_STOCHASTIC;
 }
-static int mixprec_is_overflow_(mixprec_overflow overflow) {
+MIXPREC_INLINE int mixprec_is_overflow_(mixprec_overflow overflow) {
     return (unsigned)overflow <= (unsigned)MIXPREC_OVERFLOW_SATURATE_KEEP_INF;
 }
 
@@ -3050,14 +3353,14 @@ static int mixprec_is_overflow_(mixprec_overflow overflow) {
 MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                               size_t n, const mixprec_convert_options *options) {
     static const mixprec_convert_options none = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
-    size_t dst_size = mixprec_size_of_(dst_type), src_size = mixprec_size_of_(src_type);
     const mixprec_kernels_ *kernels;
+    size_t dst_bytes, src_bytes;
     mixprec_how_ how;
     mixprec_fp_ environment;
     uint32_t scale;
     if (!options)
         options = &none;
-    if (!dst_size || !src_size)
+    if (!mixprec_size_of_(dst_type) || !mixprec_size_of_(src_type))
         return MIXPREC_ERR_DTYPE;
     if (!mixprec_is_round_(options->round))
         return MIXPREC_ERR_ROUND;
@@ -3077,11 +3380,13 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
         return MIXPREC_ERR_NULL;
     if (n > SIZE_MAX / 8)
         return MIXPREC_ERR_SIZE;
-    if (dst != src && mixprec_overlap_(dst, n * dst_size, src, n * src_size))
+    dst_bytes = mixprec_bytes_of_(dst_type, n);
+    src_bytes = mixprec_bytes_of_(src_type, n);
+    if (dst != src && mixprec_overlap_(dst, dst_bytes, src, src_bytes))
         return MIXPREC_ERR_OVERLAP;
     if (dst_type == src_type && scale == 0x3F800000u) {
         if (dst != src)
-            mixprec_copy_(dst, src, n * dst_size);
+            mixprec_copy_(dst, src, dst_bytes);
         return MIXPREC_OK;
     }
     how.round = options->round;
@@ -3089,7 +3394,7 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
     how.seed = options->seed;
     how.index = options->offset;
     environment = mixprec_fp_begin_();
-    if (dst != src || dst_size <= src_size) {
+    if (dst != src || dst_bytes <= src_bytes) {
         mixprec_convert_run_(kernels, dst, dst_type, src, src_type, n, &how, mixprec_f32_from_bits_(scale));
     } else {
         /* Widening in place: from the end, each block read before it is overwritten. */
@@ -3098,9 +3403,9 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
             double block[MIXPREC_BLOCK_];
             size_t count = i % MIXPREC_BLOCK_ ? i % MIXPREC_BLOCK_ : MIXPREC_BLOCK_;
             i -= count;
-            mixprec_copy_(block, (const char *)src + i * src_size, count * src_size);
+            mixprec_copy_(block, (const char *)src + mixprec_bytes_of_(src_type, i), mixprec_bytes_of_(src_type, count));
             how.index = options->offset + i;
-            mixprec_convert_run_(kernels, (char *)dst + i * dst_size, dst_type, block, src_type, count, &how,
+            mixprec_convert_run_(kernels, (char *)dst + mixprec_bytes_of_(dst_type, i), dst_type, block, src_type, count, &how,
                                  mixprec_f32_from_bits_(scale));
         }
     }
@@ -3150,19 +3455,29 @@ static int mixprec_matrices_overlap_(const void *a, const mixprec_extent_ *a_ext
         high = a_extent;
         distance = (size_t)((uintptr_t)a - (uintptr_t)b);
     }
-    stride = low->stride ? low->stride : high->stride;
-    if (stride == 0 || (high->stride && high->stride != stride))
+    stride = low->stride;
+    if (stride == 0 || high->stride != stride)
         return 1;
     row = distance / stride;
     offset = distance % stride;
     return (row < low->rows && offset < low->width) || (row + 1 < low->rows && offset + high->width > stride);
 }
 
+/* alpha or beta, rounded to fp32 for fp32 accumulators. With integers: it happens in the caller's floating-point environment,
+   and gcc 12 at -O2 drops the rounding of a pair of (double)(float) casts. */
+static double mixprec_coefficient_(const double *x, double absent, int wide) {
+    uint64_t bits = mixprec_f64_bits_(x ? *x : absent);
+    if (!wide)
+        bits = mixprec_f32_bits_to_f64_bits_(mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_NEAREST_EVEN,
+                                                                 MIXPREC_OVERFLOW_IEEE, 0));
+    return mixprec_f64_from_bits_(bits);
+}
+
 /* Checks everything but pointers and workspace; fills in the leading dimensions and the plan. */
 static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan, mixprec_extent_ extents[3]) {
     size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type), c_size = mixprec_size_of_(d->c_type);
     mixprec_status status;
-    if (!a_size || !b_size || !c_size)
+    if (!mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u)
         return MIXPREC_ERR_TRANSPOSE;
@@ -3184,13 +3499,12 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         return status;
     plan->wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
     plan->size = plan->wide ? 8 : 4;
-    plan->alpha = d->alpha ? *d->alpha : 1;
-    plan->beta = d->beta ? *d->beta : 0;
-    if (!plan->wide) {
-        plan->alpha = (double)(float)plan->alpha;
-        plan->beta = (double)(float)plan->beta;
-    }
-    plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && plan->alpha == 1 && plan->beta == 0;
+    plan->alpha = mixprec_coefficient_(d->alpha, 1, plan->wide);
+    plan->beta = mixprec_coefficient_(d->beta, 0, plan->wide);
+    plan->nothing = d->k == 0 || mixprec_f64_bits_(plan->alpha) << 1 == 0;
+    plan->add_c = mixprec_f64_bits_(plan->beta) << 1 != 0;
+    plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && !plan->nothing && !plan->add_c &&
+                   mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52;
     return MIXPREC_OK;
 }
 
@@ -3239,7 +3553,7 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
         return MIXPREC_OK;
     if (!d.c)
         return MIXPREC_ERR_NULL;
-    if (plan.alpha != 0 && d.k != 0) {
+    if (!plan.nothing) {
         if (!d.a || !d.b)
             return MIXPREC_ERR_NULL;
         if (mixprec_matrices_overlap_(d.c, &extents[2], d.a, &extents[0]) ||
@@ -3284,10 +3598,11 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
                                         size_t ldc) {
-    double wide_alpha = (double)alpha, wide_beta = (double)beta;
+    double wide_alpha = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(alpha)));
+    double wide_beta = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(beta)));
     mixprec_gemm_desc d;
     if (lda == 0 || ldb == 0 || ldc == 0)
-        return mixprec_size_of_(a_type) && mixprec_size_of_(b_type) && mixprec_size_of_(c_type)
+        return mixprec_is_compute_type_(a_type) && mixprec_is_compute_type_(b_type) && mixprec_is_compute_type_(c_type)
                    ? MIXPREC_ERR_LEADING_DIMENSION
                    : MIXPREC_ERR_DTYPE;
     d.trans_a = ta;
@@ -3309,6 +3624,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.round = MIXPREC_ROUND_NEAREST_EVEN;
     d.overflow = MIXPREC_OVERFLOW_IEEE;
     d.seed = 0;
+    d.offset = 0;
     d.isa = MIXPREC_ISA_AUTO;
     d.workspace = NULL;
     d.workspace_size = 0;
@@ -3366,7 +3682,7 @@ MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, co
     int found;
     if (!scaler)
         return -(int)MIXPREC_ERR_NULL;
-    if (!size)
+    if (!mixprec_is_compute_type_(dtype))
         return -(int)MIXPREC_ERR_DTYPE;
     if (!kernels)
         return -(int)MIXPREC_ERR_ISA;
@@ -3406,13 +3722,14 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
             scale = mixprec_rescale_(s->scale, s->backoff_factor);
             s->scale = mixprec_is_scale_(scale) && scale > least ? scale : least;
         }
-    } else if (++s->growth_tracker >= s->growth_interval) {
+    } else if (s->growth_tracker >= s->growth_interval - 1) {
         scale = mixprec_rescale_(s->scale, s->growth_factor);
         s->growth_tracker = 0;
         s->hysteresis_used = 0;
         if (mixprec_is_scale_(scale) && scale <= s->max_scale)
             s->scale = scale;
-    }
+    } else
+        s->growth_tracker++;
     mixprec_fp_end_(environment);
     return !found;
 }

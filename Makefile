@@ -1,0 +1,82 @@
+# mixprec: make test (everything that needs no more than gcc or clang), make bench, make help for the rest.
+# CC, CFLAGS and BUILD may be set: make test CC=clang CFLAGS=-O3 BUILD=build-clang
+
+ifeq ($(origin CC),default)
+CC := $(firstword $(foreach compiler,gcc clang cc,$(if $(shell command -v $(compiler)),$(compiler))))
+endif
+CFLAGS ?= -O2
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Werror
+export BUILD CC CFLAGS
+MAKEFLAGS += --no-print-directory
+
+TESTS = scalar convert gemm scaler
+TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
+COUNT = sh tests/count.sh
+SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
+
+.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme builds targets size) format clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+all: $(TEST_PROGRAMS) ## build the test programs
+
+# The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
+
+TEST_STEPS = test_convert test_scalar test_gemm test_scaler check_compile check_symbols check_readme check_toc
+test: ## all tests on this machine; ends with the number passed, failed and skipped
+	@rm -rf $(BUILD)/test
+	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
+
+QUICK_STEPS = test_convert test_scalar test_gemm test_scaler check_toc
+test-quick: ## samples instead of exhaustive loops
+	@rm -rf $(BUILD)/test-quick
+	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
+
+CHECK_STEPS = check_compile check_builds check_targets
+check: ## every compiler, configuration and target that is installed
+	@rm -rf $(BUILD)/check
+	$(SUBMAKE) $(CHECK_STEPS:%=$(BUILD)/check/%.log); $(COUNT) total $(CHECK_STEPS:%=$(BUILD)/check/%.log)
+
+check-toc: ## contents, banners and test files of mixprec.h agree
+	@sh tests/check_toc.sh
+check-compile: ## compilers x language standards x options, without a warning
+	@sh tests/check_compile.sh
+check-symbols: ## names and globals of the object, freestanding builds, several units, compile time
+	@sh tests/check_symbols.sh
+check-readme: ## the README's programs compile and print what it says
+	@sh tests/check_readme.sh
+check-builds: ## the quick tests in other configurations, with sanitizers, 32-bit
+	@sh tests/check_builds.sh
+check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
+	@sh tests/check_targets.sh
+check-size: ## bytes on Cortex-M0+
+	@sh tests/check_targets.sh --size
+
+format: ## clang-format on all C sources
+	clang-format -i mixprec.h tests/*.[ch] $(wildcard bench/*.[ch])
+
+clean: ## remove $(BUILD)
+	rm -rf $(BUILD)
+
+$(BUILD)/test_%: tests/test_%.c tests/test.h mixprec.h
+	@mkdir -p $(BUILD)
+	$(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -pthread -o $@ $< -lm
+
+# A program that does not build is one failure of its step.
+$(BUILD)/test/test_%.log: FORCE
+	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$*'
+$(BUILD)/test-quick/test_%.log: FORCE
+	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$* --quick'
+$(BUILD)/test/check_compile.log: FORCE
+	@$(COUNT) run $@ sh tests/check_compile.sh --quick
+RUN_CHECK = @$(COUNT) run $@ sh tests/check_$*.sh
+$(BUILD)/test/check_%.log: FORCE ; $(RUN_CHECK)
+$(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
+$(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
+FORCE:
+
+-include bench/bench.mk

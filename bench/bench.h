@@ -1,0 +1,141 @@
+/* The benchmark's harness. A room of the library is measured by a function bench_<room>() in bench_<room>.c, which
+
+     - asks bench_wanted() whether --filter lets a case through,
+     - fills an array of bench_timing, one for each implementation that is compared, and calls bench_measure(), which
+       runs them in turn, round after round, so that a drift of the clock or a noisy neighbour hits all of them alike,
+     - hands every figure to bench_record(), from which the tables, results.csv, results.json and report.html are made.
+
+   Rates are decimal (GB/s = 10^9 bytes read plus bytes written, per second); FMA counts as two operations. */
+#ifndef MIXPREC_BENCH_H
+#define MIXPREC_BENCH_H
+
+#include "../mixprec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (int)(sizeof(array) / sizeof((array)[0]))
+
+/* ---- options and machine ---- */
+
+typedef struct bench_options {
+    int quick;          /* smaller DRAM arrays and fewer rounds */
+    int threads;        /* 1, unless --threads */
+    double seconds;     /* time spent on one figure, about */
+    const char *filter; /* NULL: everything */
+    char command[512];  /* as it was typed */
+} bench_options;
+extern bench_options bench_option;
+
+typedef struct bench_machine_info {
+    char cpu[128], system[256], compiler[128], date[40];
+    int cores;
+    size_t l1_bytes, l2_bytes, l3_bytes, memory_bytes;
+} bench_machine_info;
+extern bench_machine_info bench_machine;
+
+/* The order in which formats are measured and shown. */
+extern const mixprec_dtype bench_dtypes[6];
+
+/* ---- results ---- */
+
+typedef struct bench_key {
+    const char *suite, *name, *dtype, *isa;
+    int threads;
+    const char *impl; /* "mixprec", or a peer's name */
+} bench_key;
+
+typedef struct bench_result {
+    bench_key key; /* its strings are copies, or literals */
+    const char *metric;
+    double value;
+} bench_result;
+
+extern bench_result *bench_results;
+extern int bench_result_count;
+
+bench_key bench_key_of(const char *suite, const char *name, mixprec_dtype dtype, mixprec_isa isa);
+void bench_record(const bench_key *key, const char *metric, double value);
+double bench_find(const bench_key *key, const char *metric); /* NaN when there is none */
+
+/* What a figure is set against: the best path's peak for accumulation in f32 or f64; GB/s of DRAM. */
+double bench_peak(mixprec_dtype accumulator, int threads);  /* GFLOP/s */
+double bench_bandwidth(const char *direction, int threads); /* "read" or "copy" */
+size_t bench_dram_bytes(void);                              /* of data that no cache of this machine holds */
+
+/* ---- measuring ---- */
+
+typedef struct bench_timing {
+    void (*run)(void *context);
+    void (*check)(void *context); /* NULL, or called once after the warm-up, outside the clock */
+    void *context;
+    bench_key key;
+    double best, median; /* seconds for one run; filled in and recorded by bench_measure */
+} bench_timing;
+
+double bench_now(void);
+int bench_wanted(const char *suite, const char *name, const char *dtype);
+void bench_measure(bench_timing *timings, int count);
+
+/* Splits [0, n) into at most `threads` ranges that begin at multiples of `grain`, and runs them at the same time. */
+void bench_parallel(int threads, size_t n, size_t grain, void (*work)(void *context, size_t begin, size_t end),
+                    void *context);
+
+/* Paths of the library that this CPU can run, C first; returns their number. */
+int bench_paths(mixprec_isa paths[4]);
+
+/* 64-byte aligned; ends the program with a message when there is no memory. */
+void *bench_alloc(size_t bytes);
+
+/* Normal random numbers with mean 0 and standard deviation 0.5: neither Inf nor NaN in any format. */
+void bench_normals(double *x, size_t n, uint64_t seed);
+
+/* Keeps the compiler from removing or hoisting what was computed before. */
+void bench_use(const void *memory);
+
+/* Ends the program with a message unless the call succeeded. */
+void bench_check(mixprec_status status);
+
+/* ---- arrays that stream through the library: the same tables for conversions and for unscaling ---- */
+
+typedef struct bench_stream {
+    const char *name;    /* of the case: "from-f32" */
+    mixprec_dtype dtype; /* the format that the case is about */
+    mixprec_dtype dst, src;
+} bench_stream;
+
+typedef void bench_stream_fn(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n,
+                             mixprec_isa isa);
+
+/* Measures each row in L1, L2 and DRAM, on every path, beside memcpy of as many bytes. */
+void bench_streams(const char *suite, const char *title, const bench_stream *rows, int count, bench_stream_fn *call);
+
+/* ---- peers: other libraries' GEMM, when the build found them ---- */
+
+typedef struct bench_peer {
+    const char *name, *core; /* "OpenBLAS", and which of its kernels it chose */
+    mixprec_dtype dtype;     /* of A and B; C is f64 for f64, else f32 */
+    /* C = A op(B), rows without gaps; returns 0 when it cannot. The library uses bench_option.threads threads. */
+    int (*gemm)(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c);
+} bench_peer;
+
+int bench_peers(const bench_peer **peers); /* returns their number */
+
+/* ---- the rooms, and the reports ---- */
+
+void bench_limits(void);
+void bench_formats(void);
+void bench_convert(void);
+void bench_gemm(void);
+void bench_scaler(void);
+
+/* Milliseconds for dot(A, A^T), A 1024 x 65536, on a T4 GPU as its authors report; NaN for other formats. */
+double bench_published(mixprec_dtype dtype);
+
+void bench_write_csv(FILE *file);
+void bench_write_json(FILE *file);
+void bench_write_html(FILE *file);
+
+#endif

@@ -1,0 +1,438 @@
+/* The room GEMM: speed beside error. Square sizes, an awkward size, a vector and small batches against a matrix of
+   weights, and dot(A, A^T) as published; every format, beside other libraries where the build found them. All
+   implementations and formats of a case are timed in the same rounds (of the last case: those of one format).
+
+   Error: max |c - r| / sum |a b| over a sample of C, with r summed in long double, once from the original f64 data
+   ("error": what the format loses in storage and in the sum), once from the operands as stored ("of sum": arithmetic
+   alone). */
+#include "bench.h"
+
+typedef struct gemm_case {
+    const char *suite, *name;
+    mixprec_transpose tb;
+    size_t m, n, k;
+    int all_paths; /* not the best one only */
+    int streams_b; /* B is read from DRAM: several copies take turns */
+    int is_gram;   /* B is A; one format at a time, to save memory */
+} gemm_case;
+
+typedef struct gemm_run {
+    const gemm_case *shape;
+    mixprec_dtype dtype;
+    mixprec_isa isa;        /* of the library */
+    const bench_peer *peer; /* NULL: the library, or the triple loop */
+    int is_triple_loop;
+    const double *original_a, *original_b;
+    const unsigned char *a, *b;
+    size_t b_bytes, copies, turn;
+    void *c;
+    double error, error_of_sum;
+} gemm_run;
+
+/* One format's operands, shared by the implementations. */
+typedef struct gemm_operands {
+    unsigned char *a, *b, *c;
+    size_t b_bytes, copies;
+} gemm_operands;
+
+#define MAX_RUNS 48
+
+static double flops_of(const gemm_case *shape) {
+    return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+}
+
+/* ---- one product ---- */
+
+static void library_gemm(const gemm_run *run, const unsigned char *b, size_t row, size_t rows, size_t column,
+                         size_t columns) {
+    const gemm_case *shape = run->shape;
+    size_t size = mixprec_dtype_size(run->dtype);
+    mixprec_gemm_desc desc;
+    memset(&desc, 0, sizeof(desc));
+    desc.trans_b = shape->tb;
+    desc.m = rows;
+    desc.n = columns;
+    desc.k = shape->k;
+    desc.a = run->a + row * shape->k * size;
+    desc.lda = shape->k;
+    desc.b = b + column * (shape->tb ? shape->k : 1) * size;
+    desc.ldb = shape->tb ? shape->k : shape->n;
+    desc.a_type = desc.b_type = run->dtype;
+    desc.c_type = run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+    desc.c = (unsigned char *)run->c + (row * shape->n + column) * mixprec_dtype_size(desc.c_type);
+    desc.ldc = shape->n;
+    desc.isa = run->isa;
+    bench_check(mixprec_gemm_ex(&desc));
+}
+
+static const unsigned char *current_b(const gemm_run *run) {
+    return run->b + run->turn * run->b_bytes;
+}
+
+static void rows_of_c(void *context, size_t begin, size_t end) {
+    const gemm_run *run = context;
+    library_gemm(run, current_b(run), begin, end - begin, 0, run->shape->n);
+}
+
+static void columns_of_c(void *context, size_t begin, size_t end) {
+    const gemm_run *run = context;
+    library_gemm(run, current_b(run), 0, run->shape->m, begin, end - begin);
+}
+
+/* What a programmer writes first, in the order that a compiler can make something of. */
+static void triple_loop(const gemm_case *shape, const float *a, const float *b, float *c) {
+    size_t i, j, p;
+    memset(c, 0, shape->m * shape->n * sizeof(*c));
+    for (i = 0; i < shape->m; i++)
+        for (p = 0; p < shape->k; p++)
+            for (j = 0; j < shape->n; j++)
+                c[i * shape->n + j] += a[i * shape->k + p] * b[p * shape->n + j];
+}
+
+static void run_gemm(void *context) {
+    gemm_run *run = context;
+    const gemm_case *shape = run->shape;
+    run->turn = (run->turn + 1) % run->copies;
+    if (run->is_triple_loop)
+        triple_loop(shape, (const float *)(const void *)run->a, (const float *)(const void *)current_b(run), run->c);
+    else if (run->peer)
+        run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, run->a, current_b(run), run->c);
+    else if (shape->m < 256 && shape->tb) /* too few rows to split: each thread has its rows of the weights */
+        bench_parallel(bench_option.threads, shape->n, 64, columns_of_c, run);
+    else
+        bench_parallel(bench_option.threads, shape->m, 64, rows_of_c, run);
+    bench_use(run->c);
+}
+
+/* ---- error ---- */
+
+static double element(const void *x, mixprec_dtype dtype, size_t i) {
+    switch (dtype) {
+    case MIXPREC_F64: return ((const double *)x)[i];
+    case MIXPREC_F32: return (double)((const float *)x)[i];
+    case MIXPREC_F16: return mixprec_f16_to_f64(((const mixprec_f16 *)x)[i]);
+    case MIXPREC_BF16: return mixprec_bf16_to_f64(((const mixprec_bf16 *)x)[i]);
+    case MIXPREC_E4M3: return mixprec_e4m3_to_f64(((const mixprec_e4m3 *)x)[i]);
+    case MIXPREC_E5M2: return mixprec_e5m2_to_f64(((const mixprec_e5m2 *)x)[i]);
+    default: return (double)NAN; /* no other format is measured */
+    }
+}
+
+static size_t spread(size_t i, size_t count, size_t n) {
+    return count > 1 ? i * (n - 1) / (count - 1) : 0;
+}
+
+static void poison(const gemm_run *run) { /* with NaN */
+    memset(run->c, 0xFF, run->shape->m * run->shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4));
+}
+
+/* Leaves C poisoned, for the next one that shares it. */
+static void find_error(void *context) {
+    gemm_run *run = context;
+    const gemm_case *shape = run->shape;
+    const double *a = run->original_a, *b = run->original_b;
+    size_t rows = shape->m < 8 ? shape->m : 8, columns = shape->n < 64 ? shape->n : 64, i, j, p;
+    mixprec_dtype c_type = run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+    if (shape->k > 16384)
+        rows = 4, columns = 16;
+    run->error = run->error_of_sum = 0;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++) {
+            size_t row = spread(i, rows, shape->m), column = spread(j, columns, shape->n);
+            long double original = 0, stored = 0, magnitude = 0;
+            double c = element(run->c, c_type, row * shape->n + column);
+            for (p = 0; p < shape->k; p++) {
+                size_t in_a = row * shape->k + p, in_b = shape->tb ? column * shape->k + p : p * shape->n + column;
+                long double product = (long double)a[in_a] * (long double)b[in_b];
+                original += product;
+                magnitude += product < 0 ? -product : product;
+                stored +=
+                    (long double)element(run->a, run->dtype, in_a) * (long double)element(run->b, run->dtype, in_b);
+            }
+            run->error = fmax(run->error, (double)fabsl(((long double)c - original) / magnitude));
+            run->error_of_sum = fmax(run->error_of_sum, (double)fabsl(((long double)c - stored) / magnitude));
+            if (!isfinite(c))
+                run->error = run->error_of_sum = (double)INFINITY;
+        }
+    poison(run);
+}
+
+/* ---- a case ---- */
+
+static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const double *a, const double *b,
+                             gemm_operands *operands) {
+    size_t size = mixprec_dtype_size(dtype), copy;
+    operands->a = bench_alloc(shape->m * shape->k * size);
+    bench_check(mixprec_convert(operands->a, dtype, a, MIXPREC_F64, shape->m * shape->k));
+    operands->b_bytes = shape->n * shape->k * size;
+    operands->copies = shape->streams_b ? bench_dram_bytes() / operands->b_bytes + 1 : 1;
+    if (shape->is_gram) {
+        operands->b = operands->a;
+    } else {
+        operands->b = bench_alloc(operands->b_bytes * operands->copies);
+        for (copy = 0; copy < operands->copies; copy++)
+            bench_check(
+                mixprec_convert(operands->b + copy * operands->b_bytes, dtype, b, MIXPREC_F64, shape->n * shape->k));
+    }
+    operands->c = bench_alloc(shape->m * shape->n * (dtype == MIXPREC_F64 ? 8 : 4));
+}
+
+/* Seconds that the run would take, from a small product; infinite when a peer cannot do it. */
+static double expected_seconds(const gemm_run *run) {
+    static const gemm_case small_shape = {"", "", MIXPREC_NO_TRANS, 128, 128, 128, 0, 0, 0};
+    double *zeros = bench_alloc(3 * 128 * 128 * sizeof(double)), seconds = (double)INFINITY;
+    int i;
+    gemm_run small = *run;
+    small.shape = &small_shape;
+    small.a = small.b = (const unsigned char *)zeros;
+    small.copies = 1;
+    small.c = zeros + 2 * 128 * 128;
+    if (!run->peer || run->peer->gemm(MIXPREC_NO_TRANS, 128, 128, 128, zeros, zeros, small.c) == 0)
+        for (i = 0; i < 4; i++) {
+            double start = bench_now();
+            run_gemm(&small);
+            seconds = fmin(seconds, bench_now() - start);
+        }
+    free(zeros);
+    return seconds * flops_of(run->shape) / flops_of(&small_shape);
+}
+
+static const char *label_of(const bench_key *key, char text[40]) {
+    snprintf(text, 40, strcmp(key->isa, "-") ? "%s %s" : "%s", key->impl, key->isa);
+    return text;
+}
+
+static void print_header(const gemm_case *shape) {
+    int threads = bench_option.threads;
+    if (shape->is_gram)
+        printf(
+            "\ndot(A, A^T), A %.0f x %.0f (published for a T4 GPU, A 1024 x 65536: f64 541, f32 34.7, f16 5.58 ms)\n",
+            (double)shape->m, (double)shape->k);
+    else
+        printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s\n", shape->name, (double)shape->m, (double)shape->n,
+               (double)shape->k, shape->tb ? ", B as n x k rows" : "");
+    if (shape->streams_b)
+        printf("  of read: A, B and C over the time, against DRAM read at %.1f GB/s\n",
+               bench_bandwidth("read", threads));
+    else
+        printf("  of peak: f32 %.1f, f64 %.1f GFLOP/s\n", bench_peak(MIXPREC_F32, threads),
+               bench_peak(MIXPREC_F64, threads));
+    printf("  %-5s %-20s %9s %9s %8s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
+           shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error",
+           "of sum", "x peer");
+}
+
+static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing *timing, double f32_seconds,
+                       double peer_seconds) {
+    size_t operand_bytes =
+        (shape->m * shape->k + (shape->is_gram ? 0 : shape->n * shape->k)) * mixprec_dtype_size(run->dtype);
+    size_t c_bytes = shape->m * shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4);
+    double gflops = 1e-9 * flops_of(shape) / timing->best;
+    double peak = bench_peak(run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32, bench_option.threads);
+    double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
+    double share = shape->streams_b ? gb_per_s / bench_bandwidth("read", bench_option.threads) : gflops / peak;
+    char label[40];
+    bench_record(&timing->key, "gflops", gflops);
+    bench_record(&timing->key, "share_of_peak", gflops / peak);
+    bench_record(&timing->key, "operand_bytes", (double)operand_bytes);
+    bench_record(&timing->key, "error", run->error);
+    bench_record(&timing->key, "error_of_sum", run->error_of_sum);
+    if (shape->streams_b) {
+        bench_record(&timing->key, "gb_per_s", gb_per_s);
+        bench_record(&timing->key, "share_of_dram_read", share);
+    }
+    printf("  %-5s %-20s %9.3f %9.3f %8.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
+           1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, 100 * share);
+    if (f32_seconds > 0) {
+        bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
+        printf(" %7.2f", f32_seconds / timing->best);
+    } else
+        printf(" %7s", "");
+    printf(" %8.2f %9.1e %9.1e", (double)operand_bytes / 1048576, run->error, run->error_of_sum);
+    if (!run->peer && !run->is_triple_loop && peer_seconds > 0) {
+        bench_record(&timing->key, "ratio_to_best_peer", peer_seconds / timing->best);
+        printf(" %7.2f", peer_seconds / timing->best);
+    }
+    printf("\n");
+}
+
+/* The fastest time among the peers' products in f32 or f64, or the library's own; 0 when there is none. */
+static double best_seconds(const gemm_run *runs, const bench_timing *timings, int count, mixprec_dtype dtype,
+                           int of_peer) {
+    double best = 0;
+    int i;
+    for (i = 0; i < count; i++)
+        if (runs[i].dtype == dtype && (runs[i].peer != NULL) == of_peer && !runs[i].is_triple_loop &&
+            (best <= 0 || timings[i].best < best))
+            best = timings[i].best;
+    return best;
+}
+
+/* What one format, or all of them, are measured with. */
+typedef struct gemm_plan {
+    gemm_run runs[MAX_RUNS];
+    bench_timing timings[MAX_RUNS];
+    int count;
+    char left_out[400];
+} gemm_plan;
+
+static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
+    bench_timing *timing = &plan->timings[plan->count];
+    char label[40];
+    double seconds;
+    timing->run = run_gemm;
+    timing->check = find_error;
+    timing->context = &plan->runs[plan->count];
+    timing->key = bench_key_of(run->shape->suite, run->shape->name, run->dtype, run->isa);
+    if (run->is_triple_loop) {
+        timing->key.threads = 1;
+        timing->key.impl = "triple-loop";
+    }
+    if (run->peer) {
+        timing->key.isa = run->peer->core;
+        timing->key.impl = run->peer->name;
+    }
+    seconds = expected_seconds(run);
+    if (seconds > limit) {
+        size_t used = strlen(plan->left_out);
+        if (isfinite(seconds))
+            snprintf(plan->left_out + used, sizeof(plan->left_out) - used, "%s%s %s (%.1f s)", used ? ", " : "",
+                     timing->key.dtype, label_of(&timing->key, label), seconds);
+        return;
+    }
+    plan->runs[plan->count++] = *run;
+}
+
+static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtype, const gemm_operands *operands) {
+    const bench_peer *peers;
+    mixprec_isa paths[4];
+    int path, path_count = bench_paths(paths), peer, peer_count = bench_peers(&peers);
+    double limit = (shape->is_gram ? 3 : 0.5) * (bench_option.quick ? 0.3 : 1); /* seconds for one call */
+    gemm_run run;
+    memset(&run, 0, sizeof(run));
+    run.shape = shape;
+    run.dtype = dtype;
+    run.a = operands->a;
+    run.b = operands->b;
+    run.b_bytes = operands->b_bytes;
+    run.copies = operands->copies;
+    run.c = operands->c;
+    for (path = shape->all_paths ? 0 : path_count - 1; path < path_count; path++) {
+        run.isa = paths[path];
+        add_run(plan, &run, path == path_count - 1 ? 8 : limit);
+    }
+    run.isa = MIXPREC_ISA_C;
+    if (dtype == MIXPREC_F32 && shape->m == 256) {
+        run.is_triple_loop = 1;
+        add_run(plan, &run, limit);
+        run.is_triple_loop = 0;
+    }
+    for (peer = 0; peer < peer_count; peer++)
+        if (peers[peer].dtype == dtype) {
+            run.peer = &peers[peer];
+            add_run(plan, &run, limit);
+        }
+}
+
+static void measure_formats(const gemm_case *shape, const mixprec_dtype *dtypes, int dtype_count, const double *a,
+                            const double *b, double *f32_seconds, double *peer_f32_seconds, int *header_printed) {
+    gemm_operands operands[6];
+    static gemm_plan plan;
+    gemm_run *runs = plan.runs;
+    bench_timing *timings = plan.timings;
+    int i, count;
+    plan.count = 0;
+    plan.left_out[0] = 0;
+    for (i = 0; i < dtype_count; i++) {
+        prepare_operands(shape, dtypes[i], a, b, &operands[i]);
+        add_runs(&plan, shape, dtypes[i], &operands[i]);
+    }
+    count = plan.count;
+    for (i = 0; i < count; i++) {
+        runs[i].original_a = a;
+        runs[i].original_b = b;
+        poison(&runs[i]);
+    }
+    bench_measure(timings, count);
+    if (!(*header_printed)++)
+        print_header(shape);
+    *f32_seconds = fmax(*f32_seconds, best_seconds(runs, timings, count, MIXPREC_F32, 0));
+    *peer_f32_seconds = fmax(*peer_f32_seconds, best_seconds(runs, timings, count, MIXPREC_F32, 1));
+    for (i = 0; i < count; i++)
+        report_run(shape, &runs[i], &timings[i], *f32_seconds,
+                   runs[i].dtype == MIXPREC_F64 ? best_seconds(runs, timings, count, MIXPREC_F64, 1)
+                                                : *peer_f32_seconds);
+    if (*plan.left_out)
+        printf("  left out, a call would take too long: %s\n", plan.left_out);
+    for (i = 0; i < dtype_count; i++) {
+        if (!shape->is_gram)
+            free(operands[i].b);
+        free(operands[i].a);
+        free(operands[i].c);
+    }
+}
+
+static void measure_case(const gemm_case *shape) {
+    mixprec_dtype dtypes[6];
+    double f32_seconds = 0, peer_f32_seconds = 0, *a, *b;
+    int i, count = 0, header_printed = 0;
+    /* f32 comes first where each format is measured by itself: the others are compared with it */
+    static const mixprec_dtype f32_first[6] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F16,
+                                               MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    const mixprec_dtype *order = shape->is_gram ? f32_first : bench_dtypes;
+    for (i = 0; i < 6; i++)
+        if (bench_wanted(shape->suite, shape->name, mixprec_dtype_name(order[i])))
+            dtypes[count++] = order[i];
+    if (!count)
+        return;
+    if (bench_machine.memory_bytes / 4 < shape->m * shape->k * sizeof(double)) {
+        printf("\n%s %s: left out, for it wants more than a quarter of the memory\n", shape->suite, shape->name);
+        return;
+    }
+    a = bench_alloc(shape->m * shape->k * sizeof(double));
+    bench_normals(a, shape->m * shape->k, 2);
+    b = a;
+    if (!shape->is_gram) {
+        b = bench_alloc(shape->n * shape->k * sizeof(double));
+        bench_normals(b, shape->n * shape->k, 3);
+    }
+    if (shape->is_gram)
+        for (i = 0; i < count; i++)
+            measure_formats(shape, &dtypes[i], 1, a, b, &f32_seconds, &peer_f32_seconds, &header_printed);
+    else
+        measure_formats(shape, dtypes, count, a, b, &f32_seconds, &peer_f32_seconds, &header_printed);
+    if (b != a)
+        free(b);
+    free(a);
+}
+
+double bench_published(mixprec_dtype dtype) {
+    return dtype == MIXPREC_F64 ? 541 : dtype == MIXPREC_F32 ? 34.7 : dtype == MIXPREC_F16 ? 5.58 : (double)NAN;
+}
+
+void bench_gemm(void) {
+    static const gemm_case cases[] = {
+        {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0},
+        {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0},
+        {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0},
+        {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0},
+        {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0},
+        {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0},
+        {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0},
+        {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1},
+    };
+    static const gemm_case quick_gram = {"gram", "1024x8192", MIXPREC_TRANS, 1024, 1024, 8192, 0, 0, 1};
+    const bench_peer *peers;
+    int i, count = bench_peers(&peers);
+    if (count) {
+        printf("\nPeers:");
+        for (i = 0; i < count; i++)
+            if (i == 0 || strcmp(peers[i].name, peers[i - 1].name))
+                printf("%s %s (%s)", i ? "," : "", peers[i].name, peers[i].core);
+        printf("\n  x f32: speed over the library's f32. error, of sum: max |c - r| / sum |a b|, r from the f64 data, "
+               "from the\n"
+               "  operands as stored. x peer: speed over the fastest peer in f64 for f64, in f32 for all others.\n");
+    }
+    for (i = 0; i < COUNT_OF(cases); i++)
+        measure_case(bench_option.quick && cases[i].is_gram ? &quick_gram : &cases[i]);
+}

@@ -1,0 +1,191 @@
+/* Other libraries' matrix products, as rows beside the library's own. Each takes part when the build defined its macro:
+   BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN. With BENCH_PROBE this file is a program of its own, the build's probe, that
+   ends with 0 when what it was built with works. */
+#define _POSIX_C_SOURCE 200809L /* blis.h wants the barriers of pthread.h */
+#include "bench.h"
+
+#ifdef BENCH_OPENBLAS
+#include <cblas.h>
+
+static int openblas_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b,
+                (int)(tb ? k : n), 0, c, (int)n);
+    return 0;
+}
+
+static int openblas_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b,
+                (int)(tb ? k : n), 0, c, (int)n);
+    return 0;
+}
+#endif
+
+#ifdef BENCH_BLIS
+/* Its typed interface: the names of its CBLAS are those of OpenBLAS. */
+#define BLIS_DISABLE_CBLAS
+#define BLIS_DISABLE_BLAS
+#if defined(__has_include)
+#if __has_include(<blis/blis.h>)
+#include <blis/blis.h>
+#else
+#include <blis.h>
+#endif
+#else
+#include <blis.h>
+#endif
+
+static int blis_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    float one = 1, zero = 0;
+    bli_sgemm(BLIS_NO_TRANSPOSE, tb ? BLIS_TRANSPOSE : BLIS_NO_TRANSPOSE, (dim_t)m, (dim_t)n, (dim_t)k, &one,
+              (float *)a, (inc_t)k, 1, (float *)b, (inc_t)(tb ? k : n), 1, &zero, c, (inc_t)n, 1);
+    return 0;
+}
+
+static int blis_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    double one = 1, zero = 0;
+    bli_dgemm(BLIS_NO_TRANSPOSE, tb ? BLIS_TRANSPOSE : BLIS_NO_TRANSPOSE, (dim_t)m, (dim_t)n, (dim_t)k, &one,
+              (double *)a, (inc_t)k, 1, (double *)b, (inc_t)(tb ? k : n), 1, &zero, c, (inc_t)n, 1);
+    return 0;
+}
+#endif
+
+#ifdef BENCH_ONEDNN
+#include <dnnl.h>
+
+void omp_set_num_threads(int threads); /* of libgomp: oneDNN has no function for it */
+
+static int onednn_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    return dnnl_sgemm('N', tb ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1, a, (dnnl_dim_t)k, b,
+                      (dnnl_dim_t)(tb ? k : n), 0, c, (dnnl_dim_t)n) != dnnl_success;
+}
+
+/* A product of narrow operands is a "primitive" made for one shape; the last one of each type is kept, so that the
+   clock sees none being made. */
+typedef struct onednn_matmul {
+    mixprec_transpose tb;
+    size_t m, n, k;
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[3];
+} onednn_matmul;
+
+static dnnl_engine_t onednn_engine;
+static dnnl_stream_t onednn_stream;
+
+/* What a former shape had is not freed: a handful in a run. */
+static int onednn_prepare(onednn_matmul *matmul, dnnl_data_type_t type) {
+    dnnl_dim_t m = (dnnl_dim_t)matmul->m, n = (dnnl_dim_t)matmul->n, k = (dnnl_dim_t)matmul->k;
+    dnnl_dims_t a_dims, b_dims, c_dims, a_strides, b_strides, c_strides;
+    dnnl_primitive_desc_t description = NULL;
+    int i;
+    a_dims[0] = m, a_dims[1] = k, a_strides[0] = k, a_strides[1] = 1;
+    b_dims[0] = k, b_dims[1] = n, b_strides[0] = matmul->tb ? 1 : n, b_strides[1] = matmul->tb ? k : 1;
+    c_dims[0] = m, c_dims[1] = n, c_strides[0] = n, c_strides[1] = 1;
+    if (!onednn_engine &&
+        (dnnl_engine_create(&onednn_engine, dnnl_cpu, 0) != dnnl_success ||
+         dnnl_stream_create(&onednn_stream, onednn_engine, dnnl_stream_default_flags) != dnnl_success))
+        return 1;
+    {
+#if DNNL_VERSION_MAJOR >= 3
+        dnnl_memory_desc_t x[3];
+        if (dnnl_memory_desc_create_with_strides(&x[0], 2, a_dims, type, a_strides) != dnnl_success ||
+            dnnl_memory_desc_create_with_strides(&x[1], 2, b_dims, type, b_strides) != dnnl_success ||
+            dnnl_memory_desc_create_with_strides(&x[2], 2, c_dims, dnnl_f32, c_strides) != dnnl_success ||
+            dnnl_matmul_primitive_desc_create(&description, onednn_engine, x[0], x[1], NULL, x[2], NULL) !=
+                dnnl_success)
+            return 1;
+#define ONEDNN_MEMORY(i) x[i]
+#else
+        dnnl_memory_desc_t x[3];
+        dnnl_matmul_desc_t operation;
+        if (dnnl_memory_desc_init_by_strides(&x[0], 2, a_dims, type, a_strides) != dnnl_success ||
+            dnnl_memory_desc_init_by_strides(&x[1], 2, b_dims, type, b_strides) != dnnl_success ||
+            dnnl_memory_desc_init_by_strides(&x[2], 2, c_dims, dnnl_f32, c_strides) != dnnl_success ||
+            dnnl_matmul_desc_init(&operation, &x[0], &x[1], NULL, &x[2]) != dnnl_success ||
+            dnnl_primitive_desc_create(&description, &operation, NULL, onednn_engine, NULL) != dnnl_success)
+            return 1;
+#define ONEDNN_MEMORY(i) &x[i]
+#endif
+        if (dnnl_primitive_create(&matmul->primitive, description) != dnnl_success)
+            return 1;
+        for (i = 0; i < 3; i++)
+            if (dnnl_memory_create(&matmul->memory[i], ONEDNN_MEMORY(i), onednn_engine, DNNL_MEMORY_NONE) !=
+                dnnl_success)
+                return 1;
+    }
+    return 0;
+}
+
+static int onednn_narrow(onednn_matmul *matmul, dnnl_data_type_t type, mixprec_transpose tb, size_t m, size_t n,
+                         size_t k, const void *a, const void *b, void *c) {
+    dnnl_exec_arg_t arguments[3];
+    if (!matmul->primitive || matmul->tb != tb || matmul->m != m || matmul->n != n || matmul->k != k) {
+        matmul->tb = tb, matmul->m = m, matmul->n = n, matmul->k = k;
+        if (onednn_prepare(matmul, type)) {
+            matmul->primitive = NULL;
+            return 1;
+        }
+    }
+    dnnl_memory_set_data_handle(matmul->memory[0], (void *)a);
+    dnnl_memory_set_data_handle(matmul->memory[1], (void *)b);
+    dnnl_memory_set_data_handle(matmul->memory[2], c);
+    arguments[0].arg = DNNL_ARG_SRC, arguments[0].memory = matmul->memory[0];
+    arguments[1].arg = DNNL_ARG_WEIGHTS, arguments[1].memory = matmul->memory[1];
+    arguments[2].arg = DNNL_ARG_DST, arguments[2].memory = matmul->memory[2];
+    return dnnl_primitive_execute(matmul->primitive, onednn_stream, 3, arguments) != dnnl_success ||
+           dnnl_stream_wait(onednn_stream) != dnnl_success;
+}
+
+static int onednn_bf16(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    static onednn_matmul matmul;
+    return onednn_narrow(&matmul, dnnl_bf16, tb, m, n, k, a, b, c);
+}
+
+static int onednn_f16(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    static onednn_matmul matmul;
+    return onednn_narrow(&matmul, dnnl_f16, tb, m, n, k, a, b, c);
+}
+
+static const char *onednn_core(void) {
+    static char text[24];
+    const dnnl_version_t *version = dnnl_version();
+    snprintf(text, sizeof(text), "%d.%d.%d", version->major, version->minor, version->patch);
+    return text;
+}
+#endif
+
+int bench_peers(const bench_peer **peers) {
+    static bench_peer list[9];
+    static int count;
+    if (!count) {
+#ifdef BENCH_OPENBLAS
+        openblas_set_num_threads(bench_option.threads);
+        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F32, openblas_f32};
+        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F64, openblas_f64};
+#endif
+#ifdef BENCH_BLIS
+        bli_thread_set_num_threads(bench_option.threads);
+        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), MIXPREC_F32, blis_f32};
+        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), MIXPREC_F64, blis_f64};
+#endif
+#ifdef BENCH_ONEDNN
+        omp_set_num_threads(bench_option.threads);
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_F32, onednn_f32};
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_F16, onednn_f16};
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_BF16, onednn_bf16};
+#endif
+    }
+    *peers = list;
+    return count;
+}
+
+#ifdef BENCH_PROBE
+bench_options bench_option = {1, 1, 0, NULL, ""};
+
+int main(void) {
+    const bench_peer *peers;
+    double a[2] = {0, 0}, c[2] = {1, 1};
+    if (!bench_peers(&peers))
+        return 1;
+    return peers[0].gemm(MIXPREC_NO_TRANS, 1, 1, 1, a, a, c); /* 0 is 0 in every format */
+}
+#endif

@@ -1,0 +1,627 @@
+/* The reports: results.csv and results.json hold every figure; report.html is one page without scripts or outside
+   parts, whose plots are SVG written here. Colours: one accent for the library, grey for others, amber for limits. */
+#include "bench.h"
+
+/* ---- tables for programs ---- */
+
+void bench_write_csv(FILE *file) {
+    int i;
+    fprintf(file, "suite,case,dtype,isa,threads,impl,metric,value\n");
+    for (i = 0; i < bench_result_count; i++) {
+        const bench_result *r = &bench_results[i];
+        fprintf(file, "%s,%s,%s,%s,%d,%s,%s,%.9g\n", r->key.suite, r->key.name, r->key.dtype, r->key.isa,
+                r->key.threads, r->key.impl, r->metric, r->value);
+    }
+}
+
+static void json_text(FILE *file, const char *name, const char *text) {
+    fprintf(file, "\"%s\": \"", name);
+    for (; *text; text++)
+        if (*text == '"' || *text == '\\')
+            fprintf(file, "\\%c", *text);
+        else if ((unsigned char)*text < 32)
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, file);
+    fputc('"', file);
+}
+
+void bench_write_json(FILE *file) {
+    const bench_machine_info *machine = &bench_machine;
+    int i;
+    fprintf(file, "{\n  ");
+    json_text(file, "cpu", machine->cpu);
+    fprintf(file, ",\n  ");
+    json_text(file, "system", machine->system);
+    fprintf(file, ",\n  ");
+    json_text(file, "compiler", machine->compiler);
+    fprintf(file, ",\n  ");
+    json_text(file, "date", machine->date);
+    fprintf(file, ",\n  ");
+    json_text(file, "command", bench_option.command);
+    fprintf(file, ",\n  ");
+    json_text(file, "path", mixprec_isa_name(mixprec_isa_best()));
+    fprintf(file, ",\n  \"cores\": %d, \"threads\": %d, \"l1_bytes\": %.0f, \"l2_bytes\": %.0f, \"l3_bytes\": %.0f,\n",
+            machine->cores, bench_option.threads, (double)machine->l1_bytes, (double)machine->l2_bytes,
+            (double)machine->l3_bytes);
+    fprintf(file, "  \"results\": [");
+    for (i = 0; i < bench_result_count; i++) {
+        const bench_result *r = &bench_results[i];
+        fprintf(file,
+                "%s\n    {\"suite\": \"%s\", \"case\": \"%s\", \"dtype\": \"%s\", \"isa\": \"%s\", \"threads\": %d, ",
+                i ? "," : "", r->key.suite, r->key.name, r->key.dtype, r->key.isa, r->key.threads);
+        fprintf(file, "\"impl\": \"%s\", \"metric\": \"%s\", \"value\": ", r->key.impl, r->metric);
+        if (isfinite(r->value))
+            fprintf(file, "%.9g}", r->value);
+        else
+            fprintf(file, "null}");
+    }
+    fprintf(file, "\n  ]\n}\n");
+}
+
+/* ---- figures for the page ---- */
+
+/* On any path of an implementation; of the library: on its best one. NaN when it was not measured. */
+static double figure(const char *suite, const char *name, mixprec_dtype dtype, const char *impl, const char *metric) {
+    int i;
+    for (i = 0; i < bench_result_count; i++) {
+        const bench_key *key = &bench_results[i].key;
+        if (!strcmp(key->suite, suite) && !strcmp(key->name, name) && !strcmp(key->dtype, mixprec_dtype_name(dtype)) &&
+            !strcmp(key->impl, impl) && !strcmp(bench_results[i].metric, metric) &&
+            (strcmp(impl, "mixprec") || !strcmp(key->isa, mixprec_isa_name(mixprec_isa_best()))))
+            return bench_results[i].value;
+    }
+    return (double)NAN;
+}
+
+static double library_figure(const char *suite, const char *name, mixprec_dtype dtype, const char *metric) {
+    return figure(suite, name, dtype, "mixprec", metric);
+}
+
+static void html_text(FILE *file, const char *text) {
+    for (; *text; text++)
+        switch (*text) {
+        case '&': fputs("&amp;", file); break;
+        case '<': fputs("&lt;", file); break;
+        case '>': fputs("&gt;", file); break;
+        default: fputc(*text, file);
+        }
+}
+
+/* ---- a panel of horizontal bars that start at zero ---- */
+
+enum { BAR_LIBRARY, BAR_OTHER };
+
+typedef struct bar {
+    char label[24], text[24]; /* left of it; in the column on the right */
+    int kind;
+    double value, mark, dot; /* mark: a line across; dot: a circle; NaN: none */
+} bar;
+
+typedef struct bar_panel {
+    const char *title, *unit;
+    bar bars[32];
+    int count;
+    double max;   /* of the axis, so that panels side by side agree; 0: of the bars */
+    double limit; /* a dashed line through all bars; NaN: none */
+    const char *limit_label;
+} bar_panel;
+
+#define PANEL_WIDTH 380
+#define PANEL_LEFT 104
+#define PANEL_RIGHT 312
+#define BAR_HEIGHT 21
+
+static bar *add_bar(bar_panel *panel, const char *label, int kind, double value) {
+    bar *added = &panel->bars[panel->count++];
+    snprintf(added->label, sizeof(added->label), "%s", label);
+    added->text[0] = 0;
+    added->kind = kind;
+    added->value = value;
+    added->mark = added->dot = (double)NAN;
+    return added;
+}
+
+static void start_panel(bar_panel *panel, const char *title, const char *unit) {
+    memset(panel, 0, sizeof(*panel));
+    panel->title = title;
+    panel->unit = unit;
+    panel->limit = (double)NAN;
+}
+
+static double extent(const bar_panel *panel) {
+    double max = isfinite(panel->limit) ? panel->limit : 0;
+    int i;
+    for (i = 0; i < panel->count; i++)
+        max = fmax(max, fmax(panel->bars[i].value, fmax(panel->bars[i].mark, panel->bars[i].dot)));
+    return max;
+}
+
+/* 1, 2 or 5 times a power of ten, so that an axis has three to six steps. */
+static double axis_step(double max) {
+    double step = pow(10, floor(log10(max / 4)));
+    return step * (max / step > 32 ? 10 : max / step > 12 ? 5 : max / step > 6 ? 2 : 1);
+}
+
+static void write_panel(FILE *file, const bar_panel *panel) {
+    double max = 1.02 * (panel->max > 0 ? panel->max : extent(panel)), step = axis_step(max), tick;
+    double scale = (PANEL_RIGHT - PANEL_LEFT) / max;
+    int top = 42, bottom = top + panel->count * BAR_HEIGHT + 4, i;
+    fprintf(file, "<svg viewBox='0 0 %d %d' role='img' aria-label='%s, %s'>\n", PANEL_WIDTH, bottom + 38, panel->title,
+            panel->unit);
+    fprintf(file, "<text class='title' x='0' y='14'>%s</text>\n", panel->title);
+    for (tick = 0; tick <= max; tick += step) {
+        double x = PANEL_LEFT + tick * scale;
+        fprintf(file, "<line class='grid' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/>", x, x, top, bottom);
+        fprintf(file, "<text class='small' x='%.1f' y='%d' text-anchor='middle'>%g</text>\n", x, bottom + 15, tick);
+    }
+    fprintf(file, "<text class='small' x='%d' y='%d' text-anchor='middle'>%s</text>\n", (PANEL_LEFT + PANEL_RIGHT) / 2,
+            bottom + 32, panel->unit);
+    for (i = 0; i < panel->count; i++) {
+        const bar *b = &panel->bars[i];
+        int y = top + 2 + i * BAR_HEIGHT, inset = b->kind == BAR_OTHER ? 4 : 2;
+        fprintf(file, "<text class='%s' x='%d' y='%d' text-anchor='end'>%s</text>",
+                b->kind == BAR_OTHER ? "small" : "label", PANEL_LEFT - 7, y + 15, b->label);
+        fprintf(file, "<rect class='%s' x='%d' y='%d' width='%.1f' height='%d'/>",
+                b->kind == BAR_OTHER ? "other" : "own", PANEL_LEFT, y + inset, fmax(b->value * scale, 0.5),
+                BAR_HEIGHT - 2 * inset);
+        if (isfinite(b->dot))
+            fprintf(file, "<circle class='dot' cx='%.1f' cy='%d' r='3.5'/>", PANEL_LEFT + b->dot * scale, y + 10);
+        if (isfinite(b->mark))
+            fprintf(file, "<line class='limit' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/>", PANEL_LEFT + b->mark * scale,
+                    PANEL_LEFT + b->mark * scale, y, y + BAR_HEIGHT - 1);
+        fprintf(file, "<text class='%s' x='%d' y='%d' text-anchor='end'>%s</text>\n",
+                b->kind == BAR_OTHER ? "small" : "label", PANEL_WIDTH - 2, y + 15, b->text);
+    }
+    if (isfinite(panel->limit)) {
+        double x = PANEL_LEFT + panel->limit * scale;
+        fprintf(file, "<line class='limit dashed' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/>", x, x, top - 6, bottom);
+        fprintf(file, "<text class='small limit-text' x='%.1f' y='%d' text-anchor='%s'>%s</text>\n", x, top - 10,
+                x > 240 ? "end" : "middle", panel->limit_label);
+    }
+    fprintf(file, "</svg>\n");
+}
+
+static void start_section(FILE *file, const char *title) {
+    fprintf(file, "<section><h2>%s</h2>\n", title);
+}
+
+static void end_section(FILE *file) {
+    fprintf(file, "</section>\n");
+}
+
+/* ---- speed beside error ---- */
+
+typedef struct scatter_point {
+    double speed[2], error[2]; /* the large product; the vector */
+    double label_y;
+    mixprec_dtype dtype;
+} scatter_point;
+
+static int compare_points(const void *a, const void *b) {
+    double x = ((const scatter_point *)a)->error[0], y = ((const scatter_point *)b)->error[0];
+    return (x < y) - (x > y);
+}
+
+static void write_scatter(FILE *file) {
+    static const int WIDTH = 430, HEIGHT = 380, LEFT = 58, RIGHT = 366, TOP = 12, BOTTOM = 338;
+    static const char *const suites[2] = {"gemm", "batch"};
+    const char *names[2] = {"1024", "1x4096x4096"};
+    scatter_point points[6];
+    double max_speed = 1, low = 0, high = -20, step, tick, previous = 0;
+    int i, j, count = 0, decade;
+    for (i = 0; i < 6; i++) {
+        scatter_point *point = &points[count];
+        point->dtype = bench_dtypes[i];
+        for (j = 0; j < 2; j++) {
+            point->speed[j] = library_figure(suites[j], names[j], point->dtype, "speedup_over_f32");
+            point->error[j] = fmax(1e-18, library_figure(suites[j], names[j], point->dtype, "error"));
+        }
+        if (!(point->speed[0] > 0 && point->speed[1] > 0 && isfinite(point->error[0] + point->error[1])))
+            continue;
+        for (j = 0; j < 2; j++) {
+            max_speed = fmax(max_speed, point->speed[j]);
+            low = fmin(low, floor(log10(point->error[j])));
+            high = fmax(high, ceil(log10(point->error[j])));
+        }
+        count++;
+    }
+    if (count < 2)
+        return;
+    max_speed *= 1.06;
+    step = axis_step(max_speed);
+#define X_OF(speed) (LEFT + (speed) / max_speed * (RIGHT - LEFT))
+#define Y_OF(error) (BOTTOM - (log10(error) - low) / (high - low) * (BOTTOM - TOP))
+    start_section(file, "Speed beside error");
+    fprintf(file, "<p>Each format once as a large product (GEMM 1024, bound by arithmetic) and once as a vector times a"
+                  " 4096 x 4096 matrix (bound by memory). Further right is faster than f32, further down is more exact:"
+                  " a format earns its error back where memory is the limit.</p>\n<div class='pair'>\n");
+    fprintf(file, "<svg viewBox='0 0 %d %d' role='img' aria-label='speed over f32 beside error, for each format'>\n",
+            WIDTH, HEIGHT);
+    for (tick = 0; tick <= max_speed; tick += step) {
+        fprintf(file, "<line class='grid' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/>", X_OF(tick), X_OF(tick), TOP, BOTTOM);
+        fprintf(file, "<text class='small' x='%.1f' y='%d' text-anchor='middle'>%g&#215;</text>\n", X_OF(tick),
+                BOTTOM + 18, tick);
+    }
+    for (decade = (int)low; decade <= (int)high; decade += high - low > 8 ? 2 : 1) {
+        double y = Y_OF(pow(10, decade));
+        fprintf(file, "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, RIGHT, y, y);
+        fprintf(
+            file,
+            "<text class='small' x='%d' y='%.1f' text-anchor='end'>10<tspan dy='-5' class='power'>%d</tspan></text>\n",
+            LEFT - 6, y + 4, decade);
+    }
+    fprintf(file, "<text class='small' x='%d' y='%d' text-anchor='middle'>speed over f32</text>\n", (LEFT + RIGHT) / 2,
+            BOTTOM + 38);
+    fprintf(file,
+            "<text class='small' transform='translate(11 %d) rotate(-90)' text-anchor='middle'>"
+            "error: max |c &#8722; r| / &#8721; |a b|</text>\n",
+            (TOP + BOTTOM) / 2);
+    /* labels from the bottom of the page upward would collide where errors are close: each keeps its distance */
+    qsort(points, (size_t)count, sizeof(*points), compare_points);
+    for (i = 0; i < count; i++) {
+        points[i].label_y = fmax(Y_OF(points[i].error[1]), i ? previous + 18 : 0);
+        previous = points[i].label_y;
+    }
+    for (i = 0; i < count; i++) {
+        const scatter_point *p = &points[i];
+        double x0 = X_OF(p->speed[0]), y0 = Y_OF(p->error[0]), x1 = X_OF(p->speed[1]), y1 = Y_OF(p->error[1]);
+        fprintf(file, "<polyline class='leader' points='%.1f,%.1f %d,%.1f %d,%.1f'/>", fmax(x0, x1), x0 > x1 ? y0 : y1,
+                RIGHT + 4, x0 > x1 ? y0 : y1, RIGHT + 18, p->label_y);
+        fprintf(file, "<line class='link' x1='%.1f' y1='%.1f' x2='%.1f' y2='%.1f'/>", x0, y0, x1, y1);
+        fprintf(file, "<circle class='own' cx='%.1f' cy='%.1f' r='5.5'/>", x0, y0);
+        fprintf(file, "<circle class='hollow' cx='%.1f' cy='%.1f' r='5'/>", x1, y1);
+        fprintf(file, "<text class='strong' x='%d' y='%.1f'>%s</text>\n", RIGHT + 22, p->label_y + 4,
+                mixprec_dtype_name(p->dtype));
+    }
+#undef X_OF
+#undef Y_OF
+    fprintf(file, "</svg>\n<div><div class='scroll'><table><tr><th class='name'>format<th>bytes<th>GEMM 1024<th>error"
+                  "<th>vector &#215; matrix<th>error</tr>\n");
+    for (i = 0; i < count; i++) {
+        const scatter_point *p = &points[i];
+        fprintf(file, "<tr><td class='name'>%s<td>%d<td>%.2f&#215;<td>%.1e<td>%.2f&#215;<td>%.1e</tr>\n",
+                mixprec_dtype_name(p->dtype), (int)mixprec_dtype_size(p->dtype), p->speed[0], p->error[0], p->speed[1],
+                p->error[1]);
+    }
+    fprintf(file, "</table></div>\n<p class='legend'><span><i class='key-dot'></i>GEMM 1024</span>"
+                  "<span><i class='key-ring own-ring'></i>vector times matrix</span></p></div>\n</div>\n");
+    end_section(file);
+}
+
+/* ---- products ---- */
+
+/* One format's bars: the library's, then those of the peers. */
+static void add_products(bar_panel *panel, const char *suite, const char *name, mixprec_dtype dtype, const char *metric,
+                         double scale, const char *text_format) {
+    const bench_peer *peers;
+    int i, count = bench_peers(&peers);
+    double value = scale * library_figure(suite, name, dtype, metric);
+    if (!isfinite(value))
+        return;
+    {
+        bar *own = add_bar(panel, mixprec_dtype_name(dtype), BAR_LIBRARY, value);
+        snprintf(own->text, sizeof(own->text), text_format, value);
+    }
+    for (i = 0; i < count; i++) {
+        value = scale * figure(suite, name, dtype, peers[i].name, metric);
+        if (peers[i].dtype == dtype && isfinite(value)) {
+            bar *other = add_bar(panel, peers[i].name, BAR_OTHER, value);
+            snprintf(other->text, sizeof(other->text), text_format, value);
+        }
+    }
+}
+
+/* Panels side by side, on one axis. */
+static void write_panels(FILE *file, bar_panel *panels, int count) {
+    double max = 0;
+    int i;
+    for (i = 0; i < count; i++)
+        max = fmax(max, extent(&panels[i]));
+    fprintf(file, "<div class='panels'>\n");
+    for (i = 0; i < count; i++) {
+        panels[i].max = max;
+        if (panels[i].count)
+            write_panel(file, &panels[i]);
+    }
+    fprintf(file, "</div>\n");
+}
+
+static void write_products(FILE *file, const char *suite, const char *const names[3], const char *const titles[3],
+                           const char *metric, const char *unit, const char *limit_label, const char *section,
+                           const char *explanation) {
+    bar_panel panels[3];
+    int i, j, bars = 0;
+    for (i = 0; i < 3; i++) {
+        start_panel(&panels[i], titles[i], unit);
+        for (j = 0; j < 6; j++)
+            add_products(&panels[i], suite, names[i], bench_dtypes[j], metric, 100, "%.0f %%");
+        panels[i].limit = 100;
+        panels[i].limit_label = limit_label;
+        bars += panels[i].count;
+    }
+    if (!bars)
+        return;
+    start_section(file, section);
+    fprintf(file, "<p>%s</p>\n", explanation);
+    write_panels(file, panels, 3);
+    end_section(file);
+}
+
+static void write_gram(FILE *file) {
+    const char *name = bench_option.quick ? "1024x8192" : "1024x65536";
+    bar_panel panel;
+    int i;
+    start_panel(&panel, bench_option.quick ? "A 1024 x 8192 (--quick)" : "A 1024 x 65536",
+                "milliseconds, less is better");
+    for (i = 0; i < 6; i++) {
+        double published = bench_published(bench_dtypes[i]);
+        int before = panel.count;
+        add_products(&panel, "gram", name, bench_dtypes[i], "seconds_best", 1e3, "%.0f ms");
+        if (panel.count > before && !bench_option.quick && isfinite(published)) {
+            bar *gpu = add_bar(&panel, "T4 GPU", BAR_OTHER, published);
+            snprintf(gpu->text, sizeof(gpu->text), "%.3g ms", published);
+        }
+    }
+    if (!panel.count)
+        return;
+    start_section(file, "dot(A, A<sup>T</sup>)");
+    fprintf(file,
+            "<p>The published case: on a T4 GPU its authors report 541, 34.7 and 5.58 ms for A 1024 x 65536 in f64, f32"
+            " and f16. Blue is %d core%s of this CPU.</p>\n<div class='narrow'>",
+            bench_option.threads, bench_option.threads > 1 ? "s" : "");
+    write_panel(file, &panel);
+    fprintf(file, "</div>\n");
+    end_section(file);
+}
+
+/* ---- streams ---- */
+
+static double portable_figure(const char *suite, const char *name, mixprec_dtype dtype) {
+    bench_key key = bench_key_of(suite, name, dtype, MIXPREC_ISA_C);
+    return bench_find(&key, "gb_per_s");
+}
+
+static void write_streams(FILE *file, const char *suite, const char *const *names, const char *const *label_formats,
+                          int name_count, const char *section, const char *explanation) {
+    static const char *const levels[3] = {"L1", "L2", "DRAM"};
+    bar_panel panels[3];
+    int level, row, dtype, bars = 0;
+    for (level = 0; level < 3; level++) {
+        start_panel(&panels[level], levels[level], "GB/s, read + written");
+        for (row = 0; row < name_count; row++)
+            for (dtype = 0; dtype < 6; dtype++) {
+                char name[64], label[24];
+                double value;
+                snprintf(name, sizeof(name), "%s/%s", names[row], levels[level]);
+                value = library_figure(suite, name, bench_dtypes[dtype], "gb_per_s");
+                if (isfinite(value)) {
+                    bar *b;
+                    snprintf(label, sizeof(label), label_formats[row], mixprec_dtype_name(bench_dtypes[dtype]));
+                    b = add_bar(&panels[level], label, BAR_LIBRARY, value);
+                    snprintf(b->text, sizeof(b->text), "%.0f GB/s", value);
+                    b->mark = figure(suite, name, bench_dtypes[dtype], "memcpy", "gb_per_s");
+                    if (mixprec_isa_best() != MIXPREC_ISA_C)
+                        b->dot = portable_figure(suite, name, bench_dtypes[dtype]);
+                }
+            }
+        bars += panels[level].count;
+    }
+    if (!bars)
+        return;
+    panels[2].limit = bench_bandwidth("copy", bench_option.threads);
+    panels[2].limit_label = "DRAM copy";
+    start_section(file, section);
+    fprintf(file, "<p>%s</p>\n<div class='panels'>\n", explanation);
+    for (level = 0; level < 3; level++)
+        if (panels[level].count)
+            write_panel(file, &panels[level]);
+    fprintf(file,
+            "</div>\n<p class='legend'><span><i class='key-bar'></i>%s</span><span><i class='key-limit'></i>"
+            "memcpy of as many bytes</span>",
+            mixprec_isa_name(mixprec_isa_best()));
+    if (mixprec_isa_best() != MIXPREC_ISA_C)
+        fprintf(file, "<span><i class='key-ring'></i>portable C</span>");
+    fprintf(file, "</p>\n");
+    end_section(file);
+}
+
+/* ---- the page ---- */
+
+static const char style[] =
+    ":root{--back:#fbfbf9;--card:#fff;--text:#1d2329;--muted:#5d6872;--grid:#e4e7ea;--own:#0072b2;--other:#b4bcc4;"
+    "--limit:#c77700;color-scheme:light dark}\n"
+    "@media(prefers-color-scheme:dark){:root{--back:#13171b;--card:#1a2026;--text:#e6eaee;--muted:#9aa6b2;--grid:#"
+    "2c343c;"
+    "--own:#56b4e9;--other:#5b6672;--limit:#e69f00}}\n"
+    "*{box-sizing:border-box}body{margin:0;background:var(--back);color:var(--text);"
+    "font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}\n"
+    "main{max-width:1200px;margin:0 auto;padding:36px 20px 60px}h1{font-size:30px;line-height:1.2;margin:0 0 4px}"
+    "h2{font-size:20px;margin:0 0 4px}p{margin:0 0 14px;color:var(--muted);max-width:76ch}\n"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:14px;margin:22px 0}"
+    ".card,section{background:var(--card);border:1px solid var(--grid);border-radius:10px}.card{padding:14px 18px}"
+    "section{padding:20px 22px;margin:18px 0}.card b{display:block;font-size:27px;line-height:1.25;font-weight:650}"
+    ".card span{color:var(--muted);font-size:14px;display:block}.card .unit{display:inline;font-size:15px}\n"
+    ".panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(310px,100%),1fr));gap:20px 28px}"
+    ".narrow{max-width:440px}.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(330px,100%),1fr));"
+    "gap:20px 36px;align-items:center}svg{display:block;width:100%;height:auto;overflow:visible}\n"
+    "svg text{fill:var(--text);font-size:13px}svg .title{font-weight:650;font-size:14px}svg .small{fill:var(--muted);"
+    "font-size:12px}svg .power{font-size:9px}svg .strong{font-weight:650}svg .limit-text{fill:var(--limit)}"
+    ".grid{stroke:var(--grid)}.own{fill:var(--own)}.other{fill:var(--other)}.limit{stroke:var(--limit);stroke-width:2}"
+    ".dashed{stroke-dasharray:5 3;stroke-width:1.5}.dot,.hollow{fill:var(--card);stroke:var(--own);stroke-width:2}"
+    ".dot{stroke:var(--text);stroke-width:1.5}.link{stroke:var(--own);stroke-width:1.5;opacity:.45}"
+    ".leader{fill:none;stroke:var(--other)}\n"
+    ".legend{font-size:14px;margin:12px 0 0}.legend span{margin-right:18px;white-space:nowrap}"
+    ".legend "
+    "i{display:inline-block;margin-right:7px;vertical-align:-1px}.key-bar{width:16px;height:12px;background:var(--own)}"
+    ".key-dot{width:11px;height:11px;border-radius:6px;background:var(--own)}"
+    ".key-ring{width:11px;height:11px;border-radius:6px;border:2px solid var(--text)}"
+    ".own-ring{border-color:var(--own)}.key-limit{width:2px;height:14px;background:var(--limit)}\n"
+    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}"
+    "td,th{padding:4px 14px 4px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}"
+    "th{color:var(--muted);font-weight:500}td.name,th.name{text-align:left}"
+    "@media(max-width:600px){main{padding:24px 12px}section{padding:16px "
+    "14px}table{font-size:13px}td,th{padding-right:9px}}summary{cursor:pointer;color:var(--muted)}\n";
+
+static void write_card(FILE *file, const char *name, double value, const char *unit, const char *note) {
+    fprintf(file, "<div class='card'><span>%s</span><b>%.*f <span class='unit'>%s</span></b><span>%s</span></div>\n",
+            name, value < 100 ? 1 : 0, value, unit, note);
+}
+
+static void write_cards(FILE *file) {
+    static const char *const sizes[3] = {"256", "1024", "2048"};
+    int threads = bench_option.threads, i, j;
+    double best = 0, vector;
+    char note[160], best_note[160] = "";
+    fprintf(file, "<div class='cards'>\n");
+    snprintf(note, sizeof(note), "f32; %.0f in f64; %d thread%s", bench_peak(MIXPREC_F64, threads), threads,
+             threads > 1 ? "s" : "");
+    write_card(file, "FMA peak, measured", bench_peak(MIXPREC_F32, threads), "GFLOP/s", note);
+    snprintf(note, sizeof(note), "copy %.1f, read + written", bench_bandwidth("copy", threads));
+    write_card(file, "DRAM read", bench_bandwidth("read", threads), "GB/s", note);
+    for (i = 0; i < 3; i++)
+        for (j = 0; j < 6; j++) {
+            double gflops = library_figure("gemm", sizes[i], bench_dtypes[j], "gflops");
+            if (gflops > best) {
+                best = gflops;
+                snprintf(best_note, sizeof(best_note), "%s, size %s, %.0f %% of peak",
+                         mixprec_dtype_name(bench_dtypes[j]), sizes[i],
+                         100 * library_figure("gemm", sizes[i], bench_dtypes[j], "share_of_peak"));
+            }
+        }
+    if (best > 0)
+        write_card(file, "Best GEMM", best, "GFLOP/s", best_note);
+    vector = library_figure("batch", "1x4096x4096", MIXPREC_E4M3, "speedup_over_f32");
+    if (vector > 0) {
+        snprintf(note, sizeof(note), "f16 %.1f, bf16 %.1f",
+                 library_figure("batch", "1x4096x4096", MIXPREC_F16, "speedup_over_f32"),
+                 library_figure("batch", "1x4096x4096", MIXPREC_BF16, "speedup_over_f32"));
+        write_card(file, "Vector times matrix, e4m3", vector, "&#215; f32", note);
+    }
+    fprintf(file, "</div>\n");
+}
+
+static void write_formats(FILE *file) {
+    int i;
+    start_section(file, "Formats");
+    fprintf(
+        file,
+        "<div class='scroll'><table><tr><th class='name'>format<th>bits<th>exponent<th>mantissa<th>max<th>min normal"
+        "<th>min subnormal<th>epsilon<th>Inf</tr>\n");
+    for (i = 0; i < 6; i++) {
+        mixprec_format_info info;
+        bench_check(mixprec_format(bench_dtypes[i], &info));
+        fprintf(file, "<tr><td class='name'>%s<td>%d<td>%d<td>%d<td>%.5g<td>%.5g<td>%.5g<td>%.5g<td>%s</tr>\n",
+                info.name, info.bits, info.exponent_bits, info.mantissa_bits, info.max, info.min_normal,
+                info.min_subnormal, info.epsilon, info.has_inf ? "yes" : "no");
+    }
+    fprintf(file, "</table></div>\n");
+    end_section(file);
+}
+
+/* A cell of the table of all figures: empty when the metric was not taken. */
+static void write_cell(FILE *file, const bench_key *key, const char *metric, const char *format, double scale) {
+    double value = bench_find(key, metric);
+    fprintf(file, "<td>");
+    if (isfinite(value))
+        fprintf(file, format, scale * value);
+}
+
+static void write_all_figures(FILE *file) {
+    int i;
+    start_section(file, "Every figure");
+    fprintf(
+        file,
+        "<details><summary>All measurements of this run</summary><div class='scroll'><table><tr><th class='name'>suite"
+        "<th class='name'>case<th class='name'>format<th class='name'>implementation<th class='name'>path"
+        "<th>ms, best<th>median<th>GFLOP/s<th>of peak<th>GB/s<th>error<th>of sum</tr>\n");
+    for (i = 0; i < bench_result_count; i++) {
+        const bench_key *key = &bench_results[i].key;
+        if (strcmp(bench_results[i].metric, "seconds_best"))
+            continue;
+        fprintf(file,
+                "<tr><td class='name'>%s<td class='name'>%s<td class='name'>%s<td class='name'>%s<td class='name'>%s",
+                key->suite, key->name, key->dtype, key->impl, key->isa);
+        write_cell(file, key, "seconds_best", "%.4g", 1e3);
+        write_cell(file, key, "seconds_median", "%.4g", 1e3);
+        write_cell(file, key, "gflops", "%.1f", 1);
+        write_cell(file, key, "share_of_peak", "%.0f %%", 100);
+        write_cell(file, key, "gb_per_s", "%.1f", 1);
+        write_cell(file, key, "error", "%.1e", 1);
+        write_cell(file, key, "error_of_sum", "%.1e", 1);
+        fprintf(file, "</tr>\n");
+    }
+    fprintf(file, "</table></div></details>\n");
+    end_section(file);
+}
+
+static void write_machine(FILE *file) {
+    const bench_machine_info *machine = &bench_machine;
+    const bench_peer *peers;
+    int i, count = bench_peers(&peers);
+    start_section(file, "Machine and run");
+    fprintf(file, "<div class='scroll'><table>\n<tr><td class='name'>CPU<td class='name'>");
+    html_text(file, machine->cpu);
+    fprintf(file,
+            ", %d cores, L1 %.0f KiB, L2 %.0f KiB, L3 %.0f MiB</tr>\n<tr><td class='name'>system<td class='name'>",
+            machine->cores, (double)machine->l1_bytes / 1024, (double)machine->l2_bytes / 1024,
+            (double)machine->l3_bytes / 1048576);
+    html_text(file, machine->system);
+    fprintf(file, "</tr>\n<tr><td class='name'>compiler<td class='name'>");
+    html_text(file, machine->compiler);
+    fprintf(file, "</tr>\n<tr><td class='name'>path<td class='name'>%s, %d thread%s",
+            mixprec_isa_name(mixprec_isa_best()), bench_option.threads,
+            bench_option.threads > 1 ? "s" : ", pinned to a core");
+    fprintf(file, "</tr>\n<tr><td class='name'>peers<td class='name'>%s", count ? "" : "none was found by the build");
+    for (i = 0; i < count; i++)
+        if (i == 0 || strcmp(peers[i].name, peers[i - 1].name))
+            fprintf(file, "%s%s (%s)", i ? ", " : "", peers[i].name, peers[i].core);
+    fprintf(file, "</tr>\n<tr><td class='name'>command<td class='name'>");
+    html_text(file, bench_option.command);
+    fprintf(file, "</tr>\n</table></div>\n");
+    end_section(file);
+}
+
+void bench_write_html(FILE *file) {
+    static const char *const sizes[3] = {"256", "1024", "2048"};
+    static const char *const size_titles[3] = {"256 x 256 x 256", "1024 x 1024 x 1024", "2048 x 2048 x 2048"};
+    static const char *const batches[3] = {"1x4096x4096", "8x4096x4096", "32x4096x4096"};
+    static const char *const batch_titles[3] = {"1 vector", "8 vectors", "32 vectors"};
+    static const char *const directions[2] = {"from-f32", "to-f32"};
+    static const char *const direction_labels[2] = {"f32 &#8594; %s", "%s &#8594; f32"};
+    static const char *const unscale[1] = {"unscale"};
+    static const char *const unscale_labels[1] = {"%s"};
+    fprintf(file,
+            "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+            "content='width=device-width,"
+            "initial-scale=1'>\n<title>mixprec on this machine</title>\n<style>\n%s</style></head>\n<body><main>\n",
+            style);
+    fprintf(file, "<h1>Mixed precision on ");
+    html_text(file, bench_machine.cpu);
+    fprintf(file, "</h1>\n<p>mixprec %d.%d.%d, path %s, %d thread%s. ", MIXPREC_VERSION_MAJOR, MIXPREC_VERSION_MINOR,
+            MIXPREC_VERSION_PATCH, mixprec_isa_name(mixprec_isa_best()), bench_option.threads,
+            bench_option.threads > 1 ? "s" : "");
+    html_text(file, bench_machine.compiler);
+    fprintf(file, ". %s.</p>\n", bench_machine.date);
+    write_cards(file);
+    write_scatter(file);
+    write_products(file, "gemm", sizes, size_titles, "share_of_peak", "% of the FMA peak", "peak", "Matrix products",
+                   "How much of the measured multiply-add peak is reached: of f64 for f64, of f32 for all"
+                   " others, which sum in f32. Grey: other libraries in the same format, one run. Above 100 % a library"
+                   " uses units that the FMA peak does not count, such as dot products of bf16.");
+    write_products(file, "batch", batches, batch_titles, "share_of_dram_read", "% of DRAM read bandwidth", "DRAM read",
+                   "Vectors times a 4096 x 4096 matrix",
+                   "The weights come from memory. One vector can go no faster than they"
+                   " arrive, so half the bytes is half the time; with more vectors arithmetic takes over.");
+    write_gram(file);
+    write_streams(file, "convert", directions, direction_labels, 2, "Conversion",
+                  "Arrays that live in the first cache, in the"
+                  " second and in memory, beside memcpy of as many bytes. Each panel has its own axis.");
+    write_streams(file, "scaler", unscale, unscale_labels, 1, "Unscaling gradients",
+                  "Gradients of each format, multiplied by the"
+                  " inverse scale, checked for Inf and NaN and written as f32.");
+    write_formats(file);
+    write_machine(file);
+    write_all_figures(file);
+    fprintf(file, "</main></body></html>\n");
+}

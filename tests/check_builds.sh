@@ -1,0 +1,46 @@
+#!/bin/sh
+# Runs the quick tests as built by other compilers, in other configurations, with sanitizers and as 32-bit programs.
+# Run from the repository's root: sh tests/check_builds.sh
+
+. tests/check.sh
+
+echo 'int main(void) { return 0; }' >"$work/probe.c"
+all="scalar convert gemm scaler"
+conversions="scalar convert"
+
+# quick_tests LABEL "TESTS" COMPILER OPTIONS...
+quick_tests() {
+    label=$1 tests=$2
+    shift 2
+    if ! have "$1"; then
+        missing "builds: $label" "$1"
+        return
+    fi
+    if ! "$@" -o "$work/probe" "$work/probe.c" 2>/dev/null; then
+        missing "builds: $label" "the libraries of: $*"
+        return
+    fi
+    for test in $tests; do
+        check "builds: $label: test_$test compiles" "$@" -o "$work/test" "tests/test_$test.c" -lm &&
+            check_quick "builds: $label: test_$test" "$work/test"
+    done
+}
+
+quick_tests "-O0" "$all" "$CC" -O0
+quick_tests "-O3 -march=native" "$all" "$CC" -O3 -march=native
+quick_tests "MIXPREC_STATIC" "$all" "$CC" -O2 -DMIXPREC_STATIC
+quick_tests "MIXPREC_NO_SIMD" "$all" "$CC" -O2 -DMIXPREC_NO_SIMD
+quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
+quick_tests "MIXPREC_MAX_ISA=2" "$all" "$CC" -O2 -DMIXPREC_MAX_ISA=2
+quick_tests "gcc -ffast-math" "$conversions" gcc -O2 -ffast-math
+quick_tests "clang -ffast-math" "$conversions" clang -O2 -ffast-math
+for compiler in gcc clang clang-19; do
+    quick_tests "$compiler" "$all" "$compiler" -O2
+done
+quick_tests "tcc" "$all" tcc
+quick_tests "32 bits, x87" "$conversions" gcc -O2 -m32 -mfpmath=387
+quick_tests "32 bits, SSE" "$conversions" gcc -O2 -m32 -msse2 -mfpmath=sse
+quick_tests "address and undefined-behaviour sanitizers" "$all" \
+    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+
+summary

@@ -1,0 +1,99 @@
+#!/bin/sh
+# Compiles mixprec.h, alone and with the implementation, under every installed compiler, language standard, optimisation
+# level and configuration, with warnings as errors. Nothing is run.
+# Run from the repository's root: sh tests/check_compile.sh [--quick]     --quick: only $CC, few standards, no optimiser
+
+. tests/check.sh
+
+echo '#include "mixprec.h"
+int header_only(void);
+int header_only(void) { return (int)mixprec_f32_to_f16(1.0f).bits; }' >"$work/header.c"
+echo '#define MIXPREC_IMPLEMENTATION
+#include "mixprec.h"' >"$work/implementation.c"
+for unit in header implementation; do
+    cp "$work/$unit.c" "$work/$unit.cpp"
+done
+
+# both COMPILER SUFFIX OPTIONS...: without and with the implementation
+both() {
+    driver=$1 suffix=$2
+    shift 2
+    for unit in header implementation; do
+        check "compile: $driver $* $unit.$suffix" \
+            "$driver" $warnings -I. "$@" -c "$work/$unit.$suffix" -o "$work/unit.o"
+    done
+}
+# implementation COMPILER OPTIONS...
+implementation() {
+    driver=$1
+    shift
+    check "compile: $driver $*" "$driver" $warnings -I. "$@" -c "$work/implementation.c" -o "$work/unit.o"
+}
+fails() {
+    ! "$@"
+}
+# refused TEXT COMMAND...: fails with an #error of the header that contains the text
+refused() {
+    reason=$1
+    shift
+    fails "$@" 2>"$work/refusal" && grep -q "error.*mixprec: .*$reason" "$work/refusal"
+}
+
+if [ "${1-}" = --quick ]; then
+    cxx=$(cxx_of "$CC")
+    both "$CC" c -std=c99 -O0
+    both "$CC" c -std=gnu17 -O0
+    if have "$cxx"; then
+        both "$cxx" cpp -std=c++11 -O0
+        both "$cxx" cpp -std=c++17 -O0
+    else
+        missing "compile: C++" "$cxx"
+    fi
+else
+    for compiler in gcc clang clang-19; do
+        cxx=$(cxx_of "$compiler")
+        if ! have "$compiler" || ! have "$cxx"; then
+            missing "compile: $compiler, $cxx" "$compiler and $cxx"
+            continue
+        fi
+        for standard in c99 c11 c17 c2x gnu99 gnu11 gnu17 gnu2x; do
+            both "$compiler" c "-std=$standard" -O0
+        done
+        for standard in c++11 c++14 c++17 c++20; do
+            both "$cxx" cpp "-std=$standard" -O0
+        done
+        implementation "$compiler" -std=c99 -O2
+        implementation "$compiler" -std=c99 -O3 -march=native
+        implementation "$compiler" -std=c99 -O2 -ffast-math
+    done
+    if have tcc; then
+        for unit in header implementation; do
+            check "compile: tcc $unit.c" tcc -Wall -Werror -I. -c "$work/$unit.c" -o "$work/unit.o"
+        done
+    else
+        missing "compile: tcc" tcc
+    fi
+fi
+
+for option in MIXPREC_STATIC MIXPREC_NO_SIMD MIXPREC_NO_STDLIB MIXPREC_MAX_ISA=1 MIXPREC_MAX_ISA=2 \
+    MIXPREC_GEMM_STACK=0; do
+    implementation "$CC" -std=c99 -O1 -D$option
+done
+for convert in "" -DMIXPREC_NO_CONVERT; do
+    for gemm in "" -DMIXPREC_NO_GEMM; do
+        for scaler in "" -DMIXPREC_NO_SCALER; do
+            implementation "$CC" -std=c99 -O1 $convert $gemm $scaler
+        done
+    done
+done
+implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
+implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
+implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'
+check "compile: MIXPREC_MALLOC alone is refused" refused "both" "$CC" -I. "-DMIXPREC_MALLOC(n)=0" -c "$work/header.c"
+check "compile: MIXPREC_FREE alone is refused" refused "both" "$CC" -I. "-DMIXPREC_FREE(p)=0" -c "$work/header.c"
+
+# The rig itself: a warning must fail a build.
+printf 'unsigned char narrow(int x);\nunsigned char narrow(int x) { return x; }\n' >"$work/warns.c"
+check "compile: a warning fails the build" fails "$CC" $warnings -I. -c "$work/warns.c" -o "$work/unit.o"
+
+summary

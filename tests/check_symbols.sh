@@ -1,0 +1,132 @@
+#!/bin/sh
+# What the object file of the implementation holds and needs, whether several units link, and what the include costs.
+# Run from the repository's root: sh tests/check_symbols.sh
+
+. tests/check.sh
+
+# -fno-stack-protector: some systems turn on by default what a freestanding build cannot link.
+compile="$CC -std=c99 $warnings -O2 -fno-stack-protector -I."
+external=TDBRCVWGS writable=DdBbCGgSs # types as nm prints them
+printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' >"$work/implementation.c"
+printf '#include "mixprec.h"\n' >"$work/header.c"
+printf '#include <stddef.h>\n#include <stdint.h>\n' >"$work/empty.c"
+
+# names OBJECT TYPES
+names() {
+    nm "$1" | awk -v types="$2" 'NF == 3 && index(types, $2) { print $3 }'
+}
+only_prefixed() {
+    names "$1" $external >"$work/names"
+    [ -s "$work/names" ] && ! grep -v '^mixprec_' "$work/names"
+}
+no_external_name() {
+    ! names "$1" $external | grep .
+}
+one_writable_global() {
+    names "$1" $writable >"$work/names"
+    cat "$work/names"
+    [ "$(wc -l <"$work/names")" -le 1 ]
+}
+# A compiler may call these four in any build.
+needs_no_library() {
+    ! nm "$1" | awk '$1 == "U" && $2 != "_GLOBAL_OFFSET_TABLE_" { print $2 }' |
+        grep -vxE 'memcpy|memmove|memset|memcmp'
+}
+macros() {
+    $CC -std=c99 -I. -dM -E -DMIXPREC_NO_STDLIB -DMIXPREC_NO_SIMD "$1" | sed 's/^#define \([A-Za-z0-9_]*\).*/\1/' | sort
+}
+prefixed_macros() {
+    macros "$work/empty.c" >"$work/macros_without"
+    macros "$work/implementation.c" >"$work/macros_with"
+    grep -q '^MIXPREC_H$' "$work/macros_with" &&
+        ! comm -13 "$work/macros_without" "$work/macros_with" | grep -v '^MIXPREC_'
+}
+
+if ! have nm; then
+    missing "symbols" nm
+    summary
+fi
+# -fno-pic: else tables of constants that hold addresses count as writable until they are relocated.
+check "symbols: the implementation compiles" $compile -fno-pic -c "$work/implementation.c" -o "$work/plain.o"
+check "symbols: every external name begins with mixprec_" only_prefixed "$work/plain.o"
+check "symbols: at most one writable global" one_writable_global "$work/plain.o"
+check "symbols: MIXPREC_STATIC compiles" $compile -DMIXPREC_STATIC -c "$work/implementation.c" -o "$work/static.o"
+check "symbols: MIXPREC_STATIC defines no external name" no_external_name "$work/static.o"
+check "symbols: every macro begins with MIXPREC_" prefixed_macros
+
+for simd in "" -DMIXPREC_NO_SIMD; do
+    check "freestanding: MIXPREC_NO_STDLIB $simd compiles" \
+        $compile -ffreestanding -DMIXPREC_NO_STDLIB $simd -c "$work/implementation.c" -o "$work/freestanding.o"
+    check "freestanding: MIXPREC_NO_STDLIB $simd needs no library" needs_no_library "$work/freestanding.o"
+    check "freestanding: MIXPREC_NO_STDLIB $simd includes no header but the compiler's own" \
+        $compile -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" -DMIXPREC_NO_STDLIB $simd \
+        -c "$work/implementation.c" -o "$work/freestanding.o"
+done
+
+# ---- several units ----
+
+printf '#include "mixprec.h"\n' >"$work/unit.c"
+cat >>"$work/unit.c" <<'END'
+#ifdef __cplusplus
+extern "C"
+#endif
+    size_t size_elsewhere(mixprec_dtype dtype);
+#ifdef UNIT_MAIN
+int main(void) {
+    return mixprec_dtype_size(MIXPREC_F16) == size_elsewhere(MIXPREC_F16) ? 0 : 1;
+}
+#else
+size_t size_elsewhere(mixprec_dtype dtype) {
+    return mixprec_dtype_size(dtype);
+}
+#endif
+END
+cp "$work/unit.c" "$work/unit.cpp"
+
+# links COMPILER1 FILE1 OPTIONS1 COMPILER2 FILE2 OPTIONS2: the first unit has main
+links() {
+    $1 -O1 -I. -DUNIT_MAIN $3 -c "$work/$2" -o "$work/first.o" &&
+        $4 -O1 -I. $6 -c "$work/$5" -o "$work/second.o" &&
+        $linker -o "$work/linked" "$work/first.o" "$work/second.o" && "$work/linked"
+}
+implementation=-DMIXPREC_IMPLEMENTATION
+linker=$CC
+check "units: C and C, implementation in the first" links "$CC" unit.c $implementation "$CC" unit.c ""
+check "units: MIXPREC_STATIC in both" \
+    links "$CC" unit.c "-DMIXPREC_STATIC $implementation" "$CC" unit.c "-DMIXPREC_STATIC $implementation"
+cxx=$(cxx_of "$CC")
+linker=$cxx
+if have "$cxx"; then
+    check "units: C++ uses an implementation in C" links "$cxx" unit.cpp "" "$CC" unit.c $implementation
+    check "units: C uses an implementation in C++" links "$CC" unit.c "" "$cxx" unit.cpp $implementation
+    check "units: C++, MIXPREC_STATIC in both" \
+        links "$cxx" unit.cpp "-DMIXPREC_STATIC $implementation" "$cxx" unit.cpp "-DMIXPREC_STATIC $implementation"
+else
+    missing "units: C++" "$cxx"
+fi
+
+# ---- compile time ----
+
+# milliseconds FILE: the best of five; the caller has seen that it compiles
+milliseconds() {
+    best=
+    for _ in 1 2 3 4 5; do
+        start=$(date +%s%N)
+        $compile -c "$work/$1" -o "$work/timed.o" 2>/dev/null
+        elapsed=$((($(date +%s%N) - start) / 1000000))
+        if [ -z "$best" ] || [ "$elapsed" -lt "$best" ]; then best=$elapsed; fi
+    done
+    echo "$best"
+}
+case $(date +%s%N) in
+*N) skip "compile time" "date has no nanoseconds here" ;;
+*)
+    header=$(($(milliseconds header.c) - $(milliseconds empty.c)))
+    implementation=$(($(milliseconds implementation.c) - $(milliseconds empty.c)))
+    # Asked for are 100 and 4000 ms; shared machines get three times that.
+    check "compile time: the header costs $header ms" test "$header" -lt 300
+    check "compile time: with the implementation, $implementation ms at -O2" test "$implementation" -lt 12000
+    ;;
+esac
+
+summary

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Other machines, emulated: the quick tests on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512
+# (Haswell), and on AArch64; the size of the scalar conversions on a Cortex-M0+; the bits of conversions and products
+# on a Cortex-M4.
+# Run from the repository's root: sh tests/check_targets.sh [--size]     --size: only the Cortex-M0+
+
+. tests/check.sh
+
+size_on_cortexm0() {
+    arm-none-eabi-gcc -mthumb -mcpu=cortex-m0plus -Os -std=c99 $warnings -c -o "$work/m0.o" tests/compile_cortexm0.c &&
+        bytes=$(arm-none-eabi-size "$work/m0.o" | awk 'NR == 2 { print $1 + $2 + $3 }') &&
+        undefined=$(arm-none-eabi-nm -u "$work/m0.o") || return
+    echo "text, rodata, data: $bytes bytes; undefined: ${undefined:-none}"
+    [ "$bytes" -le 768 ] && [ -z "$undefined" ]
+}
+if have arm-none-eabi-gcc; then
+    check "targets: eight conversions on Cortex-M0+ in 768 bytes, no library" size_on_cortexm0
+    head -n 1 "$work/output" | sed 's/^/      /'
+else
+    missing "targets: size on Cortex-M0+" arm-none-eabi-gcc
+fi
+[ "${1-}" != --size ] || summary
+
+# ---- other x86-64 CPUs: programs built for none in particular ----
+
+if [ "$(uname -m)" != x86_64 ]; then
+    skip "targets: other x86-64 CPUs" "this machine is no x86-64"
+elif ! have qemu-x86_64; then
+    missing "targets: other x86-64 CPUs" qemu-x86_64
+else
+    for test in convert gemm scaler; do
+        check "targets: x86-64: test_$test compiles" \
+            $CC -std=gnu11 -O2 -pthread -o "$work/test" "tests/test_$test.c" -lm &&
+            for cpu in Nehalem IvyBridge Haswell; do
+                check_quick "targets: $cpu: test_$test" qemu-x86_64 -cpu "$cpu" "$work/test"
+            done
+    done
+fi
+
+# ---- AArch64 ----
+
+if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
+    missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
+else
+    for test in scalar convert gemm scaler; do
+        check "targets: AArch64: test_$test compiles" aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread \
+            -o "$work/test_aarch64" "tests/test_$test.c" -lm &&
+            check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
+    done
+fi
+
+# ---- Cortex-M4, without an operating system ----
+
+same_bits_on_cortexm4() {
+    $CC -std=c99 $warnings -O2 -o "$work/here" tests/compile_cortexm4.c && "$work/here" >"$work/here.out" &&
+        arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2 -std=c99 $warnings \
+            --specs=picolibc.specs --oslib=semihost --crt0=hosted \
+            -Wl,--defsym=__flash=0x0 -Wl,--defsym=__flash_size=0x40000 \
+            -Wl,--defsym=__ram=0x20000000 -Wl,--defsym=__ram_size=0x8000 \
+            -o "$work/m4.elf" tests/compile_cortexm4.c &&
+        timeout 60 qemu-system-arm -M mps2-an386 -cpu cortex-m4 -nographic \
+            -semihosting-config enable=on,target=native -kernel "$work/m4.elf" </dev/null 2>&1 |
+        tr -d '\r' >"$work/m4.out" &&
+        diff "$work/here.out" "$work/m4.out" && grep -q 'status 0' "$work/here.out"
+}
+if have arm-none-eabi-gcc && have qemu-system-arm; then
+    check "targets: Cortex-M4 computes the bits of this machine" same_bits_on_cortexm4
+else
+    missing "targets: Cortex-M4" "arm-none-eabi-gcc with picolibc and qemu-system-arm"
+fi
+
+summary

@@ -1,0 +1,215 @@
+/* An oracle for conversions. It shares no code and no method with mixprec.h: a format is the sorted list of its
+   values, each computed from the definition with ldexp. A number is rounded by finding its two neighbours in that
+   list by bisection and comparing it with the middle between them, which a double holds exactly.
+
+       const oracle_format *f16 = oracle_format_of(MIXPREC_F16);
+       oracle_place place = oracle_locate(f16, oracle_bits(0.1));
+       uint32_t code = oracle_round(&place, MIXPREC_ROUND_UP, MIXPREC_OVERFLOW_IEEE, 0);
+
+   Numbers travel as the bit patterns of doubles. Patterns of non-negative doubles are ordered like their values, so
+   that comparisons are integer ones; all arithmetic is exact and on normal numbers. Hence -ffast-math, FTZ, DAZ and
+   x87 do not matter. Include mixprec.h first: the names of dtypes, modes and policies are its. */
+#ifndef MIXPREC_ORACLE_H
+#define MIXPREC_ORACLE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define ORACLE_FUNCTION static __attribute__((unused))
+#else
+#define ORACLE_FUNCTION static
+#endif
+
+typedef struct oracle_format {
+    const char *name;
+    mixprec_dtype dtype;
+    int bits, mantissa_bits, bias, has_inf;
+    uint32_t finite; /* the number of finite values >= 0: the code of Inf or, in E4M3, of NaN */
+} oracle_format;
+
+/* IEEE 754-2019 table 3.5 for binary32 and binary16; OFP8 revision 1.0 table 1. F32 comes last: the others can be
+   listed. */
+static const oracle_format oracle_formats[] = {
+    {"f16", MIXPREC_F16, 16, 10, 15, 1, 31 * 1024},        {"bf16", MIXPREC_BF16, 16, 7, 127, 1, 255 * 128},
+    {"e4m3", MIXPREC_E4M3, 8, 3, 7, 0, 16 * 8 - 1},        {"e5m2", MIXPREC_E5M2, 8, 2, 15, 1, 31 * 4},
+    {"f32", MIXPREC_F32, 32, 23, 127, 1, 255u * 8388608u},
+};
+#define ORACLE_SMALL_FORMATS 4
+#define ORACLE_FORMATS 5
+
+ORACLE_FUNCTION const oracle_format *oracle_format_of(mixprec_dtype dtype) {
+    int i = 0;
+    while (oracle_formats[i].dtype != dtype)
+        i++;
+    return &oracle_formats[i];
+}
+
+#define ORACLE_SIGN ((uint64_t)1 << 63)
+#define ORACLE_INF ((uint64_t)0x7FF << 52)
+#define ORACLE_QUIET ((uint64_t)1 << 51)
+
+ORACLE_FUNCTION uint64_t oracle_bits(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
+ORACLE_FUNCTION double oracle_double(uint64_t bits) {
+    double x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
+ORACLE_FUNCTION float oracle_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+ORACLE_FUNCTION uint32_t oracle_sign_code(const oracle_format *format) {
+    return format->bits == 32 ? 0x80000000u : format->bits == 16 ? 0x8000u : 0x80u;
+}
+
+/* The value of a finite code >= 0; that of format->finite is where the next value would lie if the range did not end.
+   */
+ORACLE_FUNCTION double oracle_value(const oracle_format *format, uint32_t code) {
+    uint32_t binade = 1u << format->mantissa_bits, exponent = code / binade, mantissa = code % binade;
+    int last_place = (exponent ? (int)exponent : 1) - format->bias - format->mantissa_bits;
+    return ldexp((double)(exponent ? binade + mantissa : mantissa), last_place);
+}
+
+ORACLE_FUNCTION double oracle_middle(const oracle_format *format, uint32_t code) {
+    return (oracle_value(format, code) + oracle_value(format, code + 1)) / 2;
+}
+
+/* The value of any code, as a double's pattern; NaN comes out quiet with its payload at the top. */
+ORACLE_FUNCTION uint64_t oracle_decode(const oracle_format *format, uint32_t code) {
+    uint32_t binade = 1u << format->mantissa_bits;
+    uint32_t sign_code = oracle_sign_code(format), magnitude = code % sign_code;
+    uint64_t sign = code / sign_code ? ORACLE_SIGN : 0;
+    if (magnitude < format->finite)
+        return sign | oracle_bits(oracle_value(format, magnitude));
+    if (magnitude == format->finite && format->has_inf)
+        return sign | ORACLE_INF;
+    return sign | ORACLE_INF | ORACLE_QUIET | (uint64_t)(magnitude % binade) * (((uint64_t)1 << 52) / binade);
+}
+
+/* Where a double lies among the values of a format. */
+typedef struct oracle_place {
+    const oracle_format *format;
+    int negative, is_nan, is_inf;
+    uint32_t nan_code; /* without the sign */
+    uint32_t lower;    /* the largest code whose value is not above |x|; format->finite for all beyond the range */
+    int exact;         /* |x| is that value */
+    int half;          /* |x| is -1 below, 0 at, 1 above the middle between that value and the next */
+    uint32_t fraction; /* floor(2^32 * (|x| - lower) / (next - lower)) */
+} oracle_place;
+
+ORACLE_FUNCTION oracle_place oracle_locate(const oracle_format *format, uint64_t x) {
+    oracle_place place;
+    uint64_t magnitude = x % ORACLE_SIGN, payload = magnitude % ORACLE_QUIET, middle;
+    uint32_t low = 0, high = format->finite + 1;
+    memset(&place, 0, sizeof place);
+    place.format = format;
+    place.negative = x >= ORACLE_SIGN;
+    place.is_nan = magnitude > ORACLE_INF;
+    place.is_inf = magnitude == ORACLE_INF;
+    if (place.is_nan) {
+        uint32_t quiet = 1u << (format->mantissa_bits - 1);
+        place.nan_code = format->has_inf ? format->finite + quiet + (uint32_t)(payload / (ORACLE_QUIET / quiet)) : 0x7F;
+    }
+    if (place.is_nan || place.is_inf)
+        return place;
+    while (high - low > 1) { /* value(low) <= |x| < value(high) */
+        uint32_t between = low + (high - low) / 2;
+        if (oracle_bits(oracle_value(format, between)) <= magnitude)
+            low = between;
+        else
+            high = between;
+    }
+    place.lower = low;
+    if (low < format->finite) {
+        double lower = oracle_value(format, low), upper = oracle_value(format, low + 1);
+        place.exact = oracle_bits(lower) == magnitude;
+        middle = oracle_bits(oracle_middle(format, low));
+        place.half = magnitude < middle ? -1 : magnitude > middle;
+        place.fraction = (uint32_t)((oracle_double(magnitude) - lower) / (upper - lower) * 4294967296.0);
+    }
+    return place;
+}
+
+ORACLE_FUNCTION uint32_t oracle_round(const oracle_place *place, mixprec_round round, mixprec_overflow overflow,
+                                      uint32_t random) {
+    const oracle_format *format = place->format;
+    uint32_t sign = place->negative ? oracle_sign_code(format) : 0, max = format->finite - 1;
+    int outward = 0; /* to the neighbour farther from zero */
+    if (place->is_nan)
+        return sign + place->nan_code;
+    if (place->is_inf)
+        return sign + (overflow == MIXPREC_OVERFLOW_SATURATE ? max : format->finite);
+    switch (round) {
+    case MIXPREC_ROUND_NEAREST_EVEN: outward = place->half > 0 || (place->half == 0 && place->lower % 2 == 1); break;
+    case MIXPREC_ROUND_NEAREST_AWAY: outward = place->half >= 0; break;
+    case MIXPREC_ROUND_TOWARD_ZERO: break;
+    case MIXPREC_ROUND_UP: outward = !place->negative && !place->exact; break;
+    case MIXPREC_ROUND_DOWN: outward = place->negative && !place->exact; break;
+    case MIXPREC_ROUND_STOCHASTIC: outward = (uint64_t)place->fraction + random >= 4294967296u; break;
+    }
+    if (place->lower == format->finite)
+        outward = round == MIXPREC_ROUND_UP     ? !place->negative
+                  : round == MIXPREC_ROUND_DOWN ? place->negative
+                                                : round != MIXPREC_ROUND_TOWARD_ZERO;
+    if (place->lower == format->finite || (place->lower == max && outward)) /* overflow */
+        return sign + (outward && overflow == MIXPREC_OVERFLOW_IEEE ? format->finite : max);
+    return sign + place->lower + (uint32_t)outward;
+}
+
+/* Rounded to nearest even, from the pattern of a float. */
+ORACLE_FUNCTION uint32_t oracle_nearest(const oracle_format *format, mixprec_overflow overflow, uint32_t float_bits) {
+    oracle_place place = oracle_locate(format, oracle_decode(oracle_format_of(MIXPREC_F32), float_bits));
+    return oracle_round(&place, MIXPREC_ROUND_NEAREST_EVEN, overflow, 0);
+}
+
+/* Fills codes[first .. last] for the floats block * 2^16 + index. Within a block no code is below the one before it
+   (its sign aside), so where the two ends agree, all between them do. */
+ORACLE_FUNCTION void oracle_fill_(const oracle_format *format, mixprec_overflow overflow, uint32_t block,
+                                  uint32_t first, uint32_t last, uint16_t *codes) {
+    uint32_t between, i;
+    if (codes[first] == codes[last]) {
+        for (i = first; i < last; i++)
+            codes[i] = codes[first];
+    } else if (last - first > 1) {
+        between = first + (last - first) / 2;
+        codes[between] = (uint16_t)oracle_nearest(format, overflow, block * 65536 + between);
+        oracle_fill_(format, overflow, block, first, between, codes);
+        oracle_fill_(format, overflow, block, between, last, codes);
+    }
+}
+
+/* Rounded to nearest even: the 2^16 floats whose upper half is `block`. For formats of 16 bits or fewer. */
+ORACLE_FUNCTION void oracle_block(const oracle_format *format, mixprec_overflow overflow, uint32_t block,
+                                  uint16_t *codes) {
+    codes[0] = (uint16_t)oracle_nearest(format, overflow, block * 65536);
+    codes[65535] = (uint16_t)oracle_nearest(format, overflow, block * 65536 + 65535);
+    oracle_fill_(format, overflow, block, 0, 65535, codes);
+}
+
+/* Random numbers for tests: splitmix64 (Steele, Lea, Flood, OOPSLA 2014). */
+static uint64_t oracle_random_state = 1;
+ORACLE_FUNCTION uint64_t oracle_random(void) {
+    uint64_t x = oracle_random_state += 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* Point `index` of the points where rounding to a format turns: all its values >= 0, the first one beyond its range,
+   and the middles between them. There are oracle_point_count of them. */
+ORACLE_FUNCTION uint32_t oracle_point_count(const oracle_format *format) {
+    return 2 * format->finite + 1;
+}
+ORACLE_FUNCTION double oracle_point(const oracle_format *format, uint32_t index) {
+    return index % 2 ? oracle_middle(format, index / 2) : oracle_value(format, index / 2);
+}
+
+#endif

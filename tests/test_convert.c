@@ -1,0 +1,658 @@
+/* The CONVERT room on every path that this CPU has: every float to every format, all pairs of types, all modes and
+   policies, scaling, lengths, alignment, memory bounds, in place, splits of the stochastic stream, and the caller's
+   floating-point environment. Every float is compared with oracle.h; the rest with mixprec_encode, mixprec_decode and
+   mixprec_random_bits, which test_scalar.c compares with it. --quick takes a sample of the floats. */
+#define _GNU_SOURCE
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+
+#include "oracle.h"
+#include "test.h"
+
+#include <fenv.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- the floating-point environment ---- */
+
+static const int rounding_modes[4] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
+
+/* One word of controls and flags that can be read and set whole. x87's control word follows fesetround. */
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#define ENVIRONMENTS 64
+static uint64_t environment_get(void) {
+    return _mm_getcsr();
+}
+static void environment_set(uint64_t word) {
+    _mm_setcsr((unsigned)word);
+}
+/* Rounding mode, FTZ, DAZ; all exceptions masked or none; no flag set or all: with flags clear and exceptions
+   unmasked, one careless instruction ends the program. */
+static uint64_t environment_number(unsigned i) {
+    return i % 4 * 0x2000u + (i & 4 ? 0x8000u : 0) + (i & 8 ? 0x40u : 0) + (i & 16 ? 0 : 0x1F80u) +
+           (i & 32 ? 0x3Fu : 0);
+}
+#elif defined(__aarch64__)
+#define ENVIRONMENTS 32
+/* FPCR in the upper half, FPSR in the lower. */
+static uint64_t environment_get(void) {
+    uint64_t control, flags;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    return control << 32 | (flags & 0xFFFFFFFFu);
+}
+static void environment_set(uint64_t word) {
+    uint64_t control = word >> 32, flags = word & 0xFFFFFFFFu;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
+    __asm__ volatile("msr fpsr, %0" : : "r"(flags) : "memory");
+}
+/* Rounding mode, FZ, DN; no flag set or all. */
+static uint64_t environment_number(unsigned i) {
+    uint64_t control = i % 4 * (1u << 22) + (i & 4 ? 1u << 24 : 0) + (i & 8 ? 1u << 25 : 0);
+    return control << 32 | (i & 16 ? 0x9Fu : 0);
+}
+#else
+#define ENVIRONMENTS 4
+static uint64_t environment_get(void) {
+    unsigned i = 0;
+    while (rounding_modes[i] != fegetround())
+        i++;
+    return i;
+}
+static void environment_set(uint64_t word) {
+    fesetround(rounding_modes[word]);
+}
+static uint64_t environment_number(unsigned i) {
+    return i;
+}
+#endif
+
+/* ---- paths, types, elements ---- */
+
+static mixprec_isa paths[5]; /* AUTO, then what this CPU has */
+static int path_count;
+
+#define TYPES 6
+static const mixprec_dtype types[TYPES] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F16,
+                                           MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+
+static uint64_t get(const void *array, mixprec_dtype type, size_t i) {
+    size_t size = mixprec_dtype_size(type);
+    const unsigned char *at = (const unsigned char *)array + i * size;
+    uint16_t bits16;
+    uint32_t bits32;
+    uint64_t bits64;
+    switch (size) {
+    case 1: return *at;
+    case 2: memcpy(&bits16, at, 2); return bits16;
+    case 4: memcpy(&bits32, at, 4); return bits32;
+    default: memcpy(&bits64, at, 8); return bits64;
+    }
+}
+static void put(void *array, mixprec_dtype type, size_t i, uint64_t bits) {
+    size_t size = mixprec_dtype_size(type);
+    unsigned char *at = (unsigned char *)array + i * size;
+    uint16_t bits16 = (uint16_t)bits;
+    uint32_t bits32 = (uint32_t)bits;
+    switch (size) {
+    case 1: *at = (unsigned char)bits; break;
+    case 2: memcpy(at, &bits16, 2); break;
+    case 4: memcpy(at, &bits32, 4); break;
+    default: memcpy(at, &bits, 8); break;
+    }
+}
+
+static void *allocate(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (!memory) {
+        fprintf(stderr, "out of memory\n");
+        exit(2);
+    }
+    return memory;
+}
+
+/* ---- what is expected ---- */
+
+static uint64_t quiet(uint64_t x) {
+    return x % ORACLE_SIGN > ORACLE_INF ? x | ORACLE_QUIET : x;
+}
+
+/* x * scale as a double's pattern: rounded to fp32, or to f64 when the source is f64. */
+static uint64_t product(uint64_t x, mixprec_dtype source, float scale) {
+    volatile double factor, result; /* each operation by itself, rounded as it is written */
+    if (x % ORACLE_SIGN >= ORACLE_INF)
+        return quiet(x);
+    factor = oracle_double(x);
+    result = factor * (double)scale;
+    if (source == MIXPREC_F64)
+        return oracle_bits(result);
+    return oracle_bits(mixprec_decode(
+        mixprec_encode(result, MIXPREC_F32, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0), MIXPREC_F32));
+}
+
+static uint64_t expected(uint64_t bits, mixprec_dtype to, mixprec_dtype from, const mixprec_convert_options *options,
+                         size_t i) {
+    int scaled = oracle_bits((double)options->scale) % ORACLE_SIGN != 0;
+    uint64_t value = from == MIXPREC_F64 ? quiet(bits) : oracle_bits(mixprec_decode((uint32_t)bits, from));
+    if (to == from && !scaled)
+        return bits;
+    if (scaled)
+        value = product(value, from, options->scale);
+    if (to == MIXPREC_F64) /* nothing to round; but saturation has no Inf in any type */
+        return value - (value % ORACLE_SIGN == ORACLE_INF && options->overflow == MIXPREC_OVERFLOW_SATURATE);
+    return mixprec_encode(oracle_double(value), to, options->round, options->overflow,
+                          mixprec_random_bits(options->seed, options->offset + i));
+}
+
+static void expect(void *want, mixprec_dtype to, const void *source, mixprec_dtype from, size_t n,
+                   const mixprec_convert_options *options) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        put(want, to, i, expected(get(source, from, i), to, from, options, i));
+}
+
+/* Compares n converted elements; `source` is for the message only. */
+static void compare(const void *got, const void *want, mixprec_dtype to, const void *source, mixprec_dtype from,
+                    size_t n, const mixprec_convert_options *options) {
+    size_t i;
+    if (n && memcmp(got, want, n * mixprec_dtype_size(to)))
+        for (i = 0; i < n; i++)
+            CHECK(get(got, to, i) == get(want, to, i),
+                  "%s, %s to %s, round %d, overflow %d, scale %g, offset %llx, element %lu of %lu, %llx: "
+                  "got %llx, want %llx",
+                  mixprec_isa_name(options->isa), mixprec_dtype_name(from), mixprec_dtype_name(to), (int)options->round,
+                  (int)options->overflow, (double)options->scale, (unsigned long long)options->offset, (unsigned long)i,
+                  (unsigned long)n, (unsigned long long)get(source, from, i), (unsigned long long)get(got, to, i),
+                  (unsigned long long)get(want, to, i));
+}
+
+/* Through a pointer that the compiler cannot see through, so that no arithmetic moves across a change of environment.
+   */
+static mixprec_status (*volatile convert)(void *, mixprec_dtype, const void *, mixprec_dtype, size_t,
+                                          const mixprec_convert_options *) = mixprec_convert_ex;
+
+static void check(void *got, const void *want, mixprec_dtype to, const void *source, mixprec_dtype from, size_t n,
+                  const mixprec_convert_options *options) {
+    mixprec_status status = convert(got, to, source, from, n, options);
+    CHECK(status == MIXPREC_OK, "%s, %s to %s, %lu elements: %s", mixprec_isa_name(options->isa),
+          mixprec_dtype_name(from), mixprec_dtype_name(to), (unsigned long)n, mixprec_status_string(status));
+    if (status == MIXPREC_OK)
+        compare(got, want, to, source, from, n, options);
+}
+
+/* A number of type `from`, often at or beside a point where rounding to one of the formats turns. */
+static uint64_t interesting(mixprec_dtype from) {
+    uint64_t random = oracle_random(), x;
+    const oracle_format *format =
+        &oracle_formats[random % (from == MIXPREC_F64 ? ORACLE_FORMATS : ORACLE_SMALL_FORMATS)];
+    if (random >> 60 < 4 || (from != MIXPREC_F32 && from != MIXPREC_F64))
+        return oracle_random();
+    x = oracle_bits(oracle_point(format, (uint32_t)(random >> 8) % oracle_point_count(format)));
+    if (from == MIXPREC_F32)
+        x = mixprec_encode(oracle_double(x), MIXPREC_F32, MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_IEEE, 0);
+    x += (random >> 40) % 5 - 2;
+    return random >> 63 ? x ^ (from == MIXPREC_F32 ? 0x80000000u : ORACLE_SIGN) : x;
+}
+static void fill(void *array, mixprec_dtype type, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        put(array, type, i, interesting(type));
+}
+
+/* ---- values ---- */
+
+static void test_every_float(const oracle_format *format) {
+    static uint32_t source[65536];
+    static uint16_t codes[65536];
+    static unsigned char want[2 * 65536], got[2 * 65536];
+    uint32_t block, i, sign;
+    int path;
+    for (block = 0; block < 32768; block += test_quick ? 61 : 1) {
+        oracle_block(format, MIXPREC_OVERFLOW_IEEE, block, codes);
+        for (sign = 0; sign < 2; sign++) {
+            uint16_t sign_code = (uint16_t)(sign * oracle_sign_code(format));
+            for (i = 0; i < 65536; i++)
+                source[i] = sign << 31 | (block * 65536 + i);
+            if (format->bits == 16)
+                for (i = 0; i < 65536; i++)
+                    ((uint16_t *)(void *)want)[i] = codes[i] | sign_code;
+            else
+                for (i = 0; i < 65536; i++)
+                    want[i] = (unsigned char)(codes[i] | sign_code);
+            for (path = 1; path < path_count; path++) {
+                mixprec_convert_options options = {0};
+                options.isa = paths[path];
+                check(got, want, format->dtype, source, MIXPREC_F32, 65536, &options);
+            }
+        }
+    }
+}
+
+/* Every mode and policy at, and one and two units from, each point where rounding turns, and on random patterns. */
+static void test_modes(mixprec_dtype to, mixprec_dtype from) {
+    const oracle_format *format = oracle_format_of(to);
+    uint32_t points = oracle_point_count(format), step = to == MIXPREC_F32 ? 39983 : 1, point;
+    size_t capacity = (size_t)(points / step + 1) * 10 + 4096, n = 0;
+    size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to);
+    void *source = allocate(capacity * from_size), *want = allocate(capacity * to_size);
+    void *got = allocate(capacity * to_size);
+    int round, overflow, path;
+    uint64_t unit;
+    if (test_quick && format->bits > 8)
+        step *= 31;
+    for (point = 0; point < points - step; point += step) {
+        double x = oracle_point(format, point);
+        uint64_t bits = from == MIXPREC_F64
+                            ? oracle_bits(x)
+                            : mixprec_encode(x, MIXPREC_F32, MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_IEEE, 0);
+        for (unit = 0; unit < 5; unit++) {
+            put(source, from, n++, bits + unit - 2);
+            put(source, from, n++, (bits + unit - 2) ^ (from == MIXPREC_F64 ? ORACLE_SIGN : 0x80000000u));
+        }
+    }
+    for (; n % 4096; n++)
+        put(source, from, n, interesting(from));
+    for (round = 0; round < 6; round++)
+        for (overflow = 0; overflow < 3; overflow++) {
+            mixprec_convert_options options = {0};
+            options.round = (mixprec_round)round;
+            options.overflow = (mixprec_overflow)overflow;
+            options.seed = 0x0123456789ABCDEFu;
+            options.offset = (uint64_t)round + 77;
+            expect(want, to, source, from, n, &options);
+            for (path = 0; path < path_count; path++) {
+                options.isa = paths[path];
+                check(got, want, to, source, from, n, &options);
+            }
+        }
+    free(source);
+    free(want);
+    free(got);
+}
+
+/* Every code of the small formats, random patterns of the wide ones: to all six types, all modes, policies, and
+   scales. */
+static void test_pair(mixprec_dtype to, mixprec_dtype from) {
+    static uint64_t source[65536], want[65536], got[65536];
+    static const float scales[] = {0.0f, 1.0f / 1024, 4096.0f, 1.1f, 3e-12f, 7e20f};
+    size_t n = from == MIXPREC_F32 || from == MIXPREC_F64 ? 20000 : (size_t)1 << 8 * mixprec_dtype_size(from), i;
+    int round, overflow, scale, path;
+    fill(source, from, n);
+    if (n != 20000)
+        for (i = 0; i < n; i++)
+            put(source, from, i, i);
+    for (round = 0; round < 6; round++)
+        for (overflow = 0; overflow < 3; overflow++)
+            for (scale = 0; scale < 6; scale++) {
+                mixprec_convert_options options = {0};
+                if (test_quick && (round * 3 + overflow + scale) % 5)
+                    continue;
+                options.round = (mixprec_round)round;
+                options.overflow = (mixprec_overflow)overflow;
+                options.scale = scales[scale];
+                options.seed = 42;
+                expect(want, to, source, from, n, &options);
+                for (path = 0; path < path_count; path++) {
+                    options.isa = paths[path];
+                    check(got, want, to, source, from, n, &options);
+                }
+            }
+    {
+        mixprec_convert_options none = {0};
+        mixprec_status status = mixprec_convert(got, to, source, from, n);
+        expect(want, to, source, from, n, &none);
+        CHECK(status == MIXPREC_OK, "mixprec_convert: %s", mixprec_status_string(status));
+        compare(got, want, to, source, from, n, &none);
+        memset(got, 0, sizeof got);
+        status = mixprec_convert_ex(got, to, source, from, n, NULL);
+        CHECK(status == MIXPREC_OK, "options NULL: %s", mixprec_status_string(status));
+        compare(got, want, to, source, from, n, &none);
+    }
+}
+
+/* A subnormal scale is a scale; the smallest and the largest one. */
+static void test_extreme_scales(void) {
+    static uint64_t source[2048], want[2048], got[2048];
+    static const uint32_t scale_bits[] = {1, 0x007FFFFF, 0x00800000, 0x7F7FFFFF};
+    int i, to, from, path;
+    for (i = 0; i < 4; i++)
+        for (from = 0; from < TYPES; from++) {
+            fill(source, types[from], 2048);
+            for (to = 0; to < TYPES; to++) {
+                mixprec_convert_options options = {0};
+                options.scale = oracle_float(scale_bits[i]);
+                expect(want, types[to], source, types[from], 2048, &options);
+                for (path = 0; path < path_count; path++) {
+                    options.isa = paths[path];
+                    check(got, want, types[to], source, types[from], 2048, &options);
+                }
+            }
+        }
+}
+
+/* ---- memory ---- */
+
+#define LONGEST 131 /* odd, and beyond a few vectors of any width */
+#define GUARD 64
+
+/* Options that take a path through each kind of kernel: plain, another mode, scaled, stochastic. */
+static mixprec_convert_options variant(int i) {
+    mixprec_convert_options options = {0};
+    options.round = i == 1 ? MIXPREC_ROUND_UP : i == 3 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN;
+    options.overflow = i == 1 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
+    options.scale = i == 2 ? 0.3f : 0.0f;
+    options.seed = 5;
+    options.offset = 1;
+    return options;
+}
+#define VARIANTS 4
+
+static void test_lengths(mixprec_dtype to, mixprec_dtype from) {
+    static uint64_t source_memory[LONGEST + 32], got_memory[LONGEST + 32], want[LONGEST];
+    size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to), n, i;
+    static const size_t shifts[] = {0, 1, 3};
+    int path, shift, kind;
+    for (kind = 0; kind < VARIANTS; kind++)
+        for (shift = 0; shift < 9; shift++) {
+            unsigned char *source = (unsigned char *)source_memory + shifts[shift / 3] * from_size;
+            unsigned char *got = (unsigned char *)got_memory + GUARD + shifts[shift % 3] * to_size;
+            mixprec_convert_options options = variant(kind);
+            fill(source, from, LONGEST);
+            expect(want, to, source, from, LONGEST, &options);
+            for (path = 0; path < path_count; path++)
+                for (n = 0; n <= LONGEST; n++) {
+                    options.isa = paths[path];
+                    memset(got_memory, 0xA5, sizeof got_memory);
+                    check(got, want, to, source, from, n, &options);
+                    for (i = 0; i < GUARD; i++)
+                        CHECK(got[n * to_size + i] == 0xA5 && *(got - 1 - i) == 0xA5,
+                              "%s, %s to %s, %lu elements: byte %lu before or after dst was written",
+                              mixprec_isa_name(options.isa), mixprec_dtype_name(from), mixprec_dtype_name(to),
+                              (unsigned long)n, (unsigned long)i);
+                }
+        }
+}
+
+/* Room for `bytes` between two pages that may not be touched. */
+static unsigned char *guarded_pages(size_t bytes, unsigned char **end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (bytes + page - 1) / page * page;
+    unsigned char *start =
+        (unsigned char *)mmap(NULL, inner + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED || mprotect(start, page, PROT_NONE) || mprotect(start + page + inner, page, PROT_NONE)) {
+        fprintf(stderr, "mmap failed\n");
+        exit(2);
+    }
+    *end = start + page + inner;
+    return start + page;
+}
+
+/* Arrays that start and end at a page that may not be touched: a stray read ends the program too. */
+static void test_guard_pages(void) {
+    unsigned char *source_end, *got_end;
+    unsigned char *source_start = guarded_pages(8 * LONGEST, &source_end);
+    unsigned char *got_start = guarded_pages(8 * LONGEST, &got_end);
+    uint64_t want[LONGEST];
+    int to, from, path, kind, at_end;
+    size_t n;
+    for (from = 0; from < TYPES; from++)
+        for (to = 0; to < TYPES; to++)
+            for (kind = 0; kind < VARIANTS; kind++)
+                for (at_end = 0; at_end < 2; at_end++)
+                    for (n = 1; n <= LONGEST; n += 1 + n / 70) {
+                        unsigned char *source =
+                            at_end ? source_end - n * mixprec_dtype_size(types[from]) : source_start;
+                        unsigned char *got = at_end ? got_end - n * mixprec_dtype_size(types[to]) : got_start;
+                        mixprec_convert_options options = variant(kind);
+                        fill(source, types[from], n);
+                        expect(want, types[to], source, types[from], n, &options);
+                        for (path = 0; path < path_count; path++) {
+                            options.isa = paths[path];
+                            check(got, want, types[to], source, types[from], n, &options);
+                        }
+                    }
+}
+
+/* dst == src, for narrowing and widening: short, and longer than any internal buffer is likely to be. */
+static void test_in_place(mixprec_dtype to, mixprec_dtype from) {
+    static uint64_t source[70001], want[70001], memory[70001];
+    static const size_t lengths[] = {1,  2,   7,   15,  16,  17,  31,   32,   33,   63,   64,
+                                     65, 127, 131, 255, 256, 257, 1023, 1025, 4099, 70000};
+    size_t i, bytes = mixprec_dtype_size(from);
+    int path, kind;
+    fill(source, from, 70001);
+    for (kind = 0; kind < VARIANTS; kind++) {
+        mixprec_convert_options options = variant(kind);
+        expect(want, to, source, from, 70001, &options);
+        for (path = 0; path < path_count; path++)
+            for (i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+                size_t n = lengths[i];
+                mixprec_status status;
+                if (test_quick && n > 5000)
+                    continue;
+                options.isa = paths[path];
+                memcpy(memory, source, n * bytes);
+                status = convert(memory, to, memory, from, n, &options);
+                CHECK(status == MIXPREC_OK, "in place: %s", mixprec_status_string(status));
+                compare(memory, want, to, source, from, n, &options);
+            }
+    }
+}
+
+/* ---- the stochastic stream ---- */
+
+static void test_stochastic(mixprec_dtype to, mixprec_dtype from) {
+    enum { count = 1000 };
+    static uint64_t source[count], want[count], got[count];
+    static const uint64_t offsets[] = {0,
+                                       1,
+                                       0xFFFFFFF0u,
+                                       0x1FFFFFFF1u, /* the counter's low word carries within the array */
+                                       (uint64_t)1 << 63,
+                                       (uint64_t)0 - 500}; /* the index itself wraps */
+    static const uint64_t seeds[] = {0, 0xFFFFFFFFu, 0xDEADBEEF00000000u, 0x243F6A8885A308D3u};
+    size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to);
+    int path, i, j;
+    fill(source, from, count);
+    for (i = 0; i < 6; i++)
+        for (j = 0; j < 4; j++) {
+            mixprec_convert_options options = {0};
+            options.round = MIXPREC_ROUND_STOCHASTIC;
+            options.seed = seeds[j];
+            options.offset = offsets[i];
+            expect(want, to, source, from, count, &options);
+            for (path = 0; path < path_count; path++) {
+                size_t start = 0;
+                options.isa = paths[path];
+                options.offset = offsets[i];
+                check(got, want, to, source, from, count, &options);
+                memset(got, 0, sizeof got);
+                while (start < count) { /* in pieces */
+                    size_t n = 1 + (size_t)(oracle_random() % 70);
+                    mixprec_status status;
+                    n = n < count - start ? n : count - start;
+                    options.offset = offsets[i] + start;
+                    status = convert((char *)got + start * to_size, to, (const char *)source + start * from_size, from,
+                                     n, &options);
+                    CHECK(status == MIXPREC_OK, "piece: %s", mixprec_status_string(status));
+                    start += n;
+                }
+                compare(got, want, to, source, from, count, &options);
+            }
+        }
+}
+
+/* ---- the caller's environment ---- */
+
+static void test_environments(int path) {
+    enum { count = 203 };
+    static uint64_t source[count], want[count], got[count];
+    uint64_t initial = environment_get(), before, after;
+    int to, from, round, scaled, rounding_before, rounding_after;
+    unsigned i;
+    for (from = 0; from < TYPES; from++)
+        for (to = 0; to < TYPES; to++)
+            for (round = 0; round < 6; round++)
+                for (scaled = 0; scaled < 2; scaled++) {
+                    mixprec_convert_options options = {0};
+                    options.round = (mixprec_round)round;
+                    options.overflow = (mixprec_overflow)(round % 3);
+                    options.scale = scaled ? 0.7f : 0.0f;
+                    options.isa = paths[path];
+                    fill(source, types[from], count);
+                    expect(want, types[to], source, types[from], count, &options);
+                    for (i = 0; i < ENVIRONMENTS; i++) {
+                        mixprec_status status;
+                        fesetround(rounding_modes[i % 4]);
+                        environment_set(environment_number(i));
+                        before = environment_get();
+                        rounding_before = fegetround();
+                        status = convert(got, types[to], source, types[from], count, &options);
+                        after = environment_get();
+                        rounding_after = fegetround();
+                        fesetround(FE_TONEAREST);
+                        environment_set(initial);
+                        CHECK(status == MIXPREC_OK, "%s", mixprec_status_string(status));
+                        CHECK(after == before && rounding_after == rounding_before,
+                              "%s, %s to %s, round %d, scale %d: environment %llx, %d became %llx, %d",
+                              mixprec_isa_name(options.isa), mixprec_dtype_name(types[from]),
+                              mixprec_dtype_name(types[to]), round, scaled, (unsigned long long)before, rounding_before,
+                              (unsigned long long)after, rounding_after);
+                        compare(got, want, types[to], source, types[from], count, &options);
+                    }
+                }
+}
+
+/* ---- errors ---- */
+
+static unsigned char error_source[256], error_dst[256];
+
+/* The call must return `want` and leave error_dst alone. */
+static void refuse(mixprec_status want, void *dst, mixprec_dtype to, const void *source, mixprec_dtype from, size_t n,
+                   const mixprec_convert_options *options, const char *what) {
+    unsigned char before[256];
+    mixprec_status status;
+    memcpy(before, error_dst, sizeof before);
+    status = mixprec_convert_ex(dst, to, source, from, n, options);
+    CHECK(status == want, "%s: got %d (%s), want %d", what, (int)status, mixprec_status_string(status), (int)want);
+    CHECK(!memcmp(before, error_dst, sizeof before), "%s: dst was written", what);
+    if (!options) {
+        status = mixprec_convert(dst, to, source, from, n);
+        CHECK(status == want, "%s, mixprec_convert: got %d, want %d", what, (int)status, (int)want);
+        CHECK(!memcmp(before, error_dst, sizeof before), "%s, mixprec_convert: dst was written", what);
+    }
+}
+
+static void test_errors(void) {
+    static const int unknown_types[] = {0, MIXPREC_DTYPE_COUNT, 1000, -1};
+    static const uint32_t bad_scales[] = {0x7FC00000, 0x7F800001, 0xFFC00000, 0x7F800000,
+                                          0xFF800000, 0xBF800000, 0x80000001, 0xFF7FFFFF};
+    unsigned char *d = error_dst, *s = error_source;
+    mixprec_convert_options options;
+    int i, j;
+    memset(error_dst, 0xA5, sizeof error_dst);
+    memset(error_source, 0x3C, sizeof error_source);
+
+    refuse(MIXPREC_ERR_NULL, NULL, MIXPREC_F16, s, MIXPREC_F32, 4, NULL, "dst NULL");
+    refuse(MIXPREC_ERR_NULL, d, MIXPREC_F16, NULL, MIXPREC_F32, 4, NULL, "src NULL");
+    refuse(MIXPREC_OK, NULL, MIXPREC_F16, NULL, MIXPREC_F32, 0, NULL, "n = 0, both NULL");
+    refuse(MIXPREC_OK, d, MIXPREC_F16, s, MIXPREC_F32, 0, NULL, "n = 0");
+    for (i = 0; i < 4; i++) {
+        refuse(MIXPREC_ERR_DTYPE, d, (mixprec_dtype)unknown_types[i], s, MIXPREC_F32, 4, NULL, "unknown dst type");
+        refuse(MIXPREC_ERR_DTYPE, d, MIXPREC_F32, s, (mixprec_dtype)unknown_types[i], 4, NULL, "unknown src type");
+    }
+    refuse(MIXPREC_ERR_SIZE, d, MIXPREC_F64, s, MIXPREC_F16, SIZE_MAX / 8 + 1, NULL, "dst larger than memory");
+    refuse(MIXPREC_ERR_SIZE, d, MIXPREC_E4M3, s, MIXPREC_F32, SIZE_MAX / 4 + 1, NULL, "src larger than memory");
+    refuse(MIXPREC_ERR_SIZE, d, MIXPREC_F64, s, MIXPREC_F64, SIZE_MAX, NULL, "n = SIZE_MAX");
+
+    refuse(MIXPREC_ERR_OVERLAP, d, MIXPREC_F16, d + 2, MIXPREC_F16, 4, NULL, "dst just before src");
+    refuse(MIXPREC_ERR_OVERLAP, d + 2, MIXPREC_F16, d, MIXPREC_F16, 4, NULL, "dst just after src");
+    refuse(MIXPREC_ERR_OVERLAP, d + 60, MIXPREC_F16, d, MIXPREC_F32, 16, NULL, "dst begins in the last element of src");
+    refuse(MIXPREC_ERR_OVERLAP, d + 60, MIXPREC_F64, d, MIXPREC_F32, 16, NULL, "the same, widening");
+    refuse(MIXPREC_ERR_OVERLAP, d, MIXPREC_F16, d + 30, MIXPREC_E4M3, 16, NULL,
+           "src begins in the last element of dst");
+    refuse(MIXPREC_ERR_OVERLAP, d + 8, MIXPREC_E4M3, d, MIXPREC_F64, 16, NULL, "dst within src");
+    refuse(MIXPREC_ERR_OVERLAP, d, MIXPREC_F64, d + 8, MIXPREC_E4M3, 16, NULL, "src within dst");
+
+    for (i = 0; i < 2; i++) {
+        static const int unknown[] = {6, -1}, unknown_policy[] = {3, -1}, unknown_isa[] = {99, -1};
+        memset(&options, 0, sizeof options);
+        options.round = (mixprec_round)unknown[i];
+        refuse(MIXPREC_ERR_ROUND, d, MIXPREC_F16, s, MIXPREC_F32, 4, &options, "unknown mode");
+        memset(&options, 0, sizeof options);
+        options.overflow = (mixprec_overflow)unknown_policy[i];
+        refuse(MIXPREC_ERR_OVERFLOW, d, MIXPREC_F16, s, MIXPREC_F32, 4, &options, "unknown policy");
+        memset(&options, 0, sizeof options);
+        options.isa = (mixprec_isa)unknown_isa[i];
+        refuse(MIXPREC_ERR_ISA, d, MIXPREC_F16, s, MIXPREC_F32, 4, &options, "unknown instruction set");
+    }
+    memset(&options, 0, sizeof options);
+    for (i = 0; i < 8; i++) {
+        options.scale = oracle_float(bad_scales[i]);
+        refuse(MIXPREC_ERR_SCALE, d, MIXPREC_F16, s, MIXPREC_F32, 4, &options, "bad scale");
+        refuse(MIXPREC_ERR_SCALE, d, MIXPREC_F32, s, MIXPREC_F32, 4, &options, "bad scale, equal types");
+    }
+    memset(&options, 0, sizeof options);
+    for (i = MIXPREC_ISA_C; i <= MIXPREC_ISA_NEON; i++)
+        if (!mixprec_isa_available((mixprec_isa)i)) {
+            options.isa = (mixprec_isa)i;
+            for (j = 0; j < TYPES; j++)
+                refuse(MIXPREC_ERR_ISA, d, types[j], s, MIXPREC_F32, 4, &options, "unavailable instruction set");
+        }
+
+    CHECK(mixprec_convert(d + 64, MIXPREC_F16, d, MIXPREC_F32, 16) == MIXPREC_OK, "dst that begins at src's end");
+    CHECK(mixprec_convert(d, MIXPREC_F16, d + 32, MIXPREC_F32, 16) == MIXPREC_OK, "dst that ends at src's start");
+}
+
+static const char *pair_name(const char *what, mixprec_dtype to, mixprec_dtype from) {
+    static char name[80];
+    snprintf(name, sizeof name, "convert: %s, %s to %s", what, mixprec_dtype_name(from), mixprec_dtype_name(to));
+    return name;
+}
+
+int main(int argc, char **argv) {
+    int i, j;
+    test_init(argc, argv);
+    environment_set(environment_number(0)); /* -ffast-math sets FTZ and DAZ when a program starts */
+    paths[path_count++] = MIXPREC_ISA_AUTO;
+    for (i = MIXPREC_ISA_C; i <= MIXPREC_ISA_NEON; i++) {
+        if (mixprec_isa_available((mixprec_isa)i)) {
+            paths[path_count++] = (mixprec_isa)i;
+        } else {
+            char name[40];
+            snprintf(name, sizeof name, "convert: path %s", mixprec_isa_name((mixprec_isa)i));
+            test_skip(name, "not compiled in, or not on this CPU");
+        }
+    }
+    if (test_begin("convert: errors"))
+        test_errors(), test_end();
+    for (i = 0; i < TYPES; i++)
+        for (j = 0; j < TYPES; j++) {
+            mixprec_dtype from = types[i], to = types[j];
+            if (test_begin(pair_name("values, modes, policies, scales", to, from)))
+                test_pair(to, from), test_end();
+            if (test_begin(pair_name("lengths and alignment", to, from)))
+                test_lengths(to, from), test_end();
+            if (test_begin(pair_name("in place", to, from)))
+                test_in_place(to, from), test_end();
+            if (to != MIXPREC_F64 && to != from && test_begin(pair_name("stochastic stream", to, from)))
+                test_stochastic(to, from), test_end();
+            if (to != MIXPREC_F64 && to != from && i < 2 && test_begin(pair_name("beside every point", to, from)))
+                test_modes(to, from), test_end();
+        }
+    if (test_begin("convert: extreme scales"))
+        test_extreme_scales(), test_end();
+    if (test_begin("convert: guard pages"))
+        test_guard_pages(), test_end();
+    for (i = 1; i < path_count; i++) {
+        char name[60];
+        snprintf(name, sizeof name, "convert: floating-point environments, %s", mixprec_isa_name(paths[i]));
+        if (test_begin(name))
+            test_environments(i), test_end();
+    }
+    for (i = 0; i < ORACLE_SMALL_FORMATS; i++)
+        if (test_begin(
+                pair_name(test_quick ? "a sample of the floats" : "every float", oracle_formats[i].dtype, MIXPREC_F32)))
+            test_every_float(&oracle_formats[i]), test_end();
+    return test_summary();
+}
