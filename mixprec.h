@@ -608,7 +608,12 @@ MIXPREC_INLINE uint32_t mixprec_widen_e8m0_(uint32_t code) {
     return code == 0xFF ? 0x7FC00000u : code ? code << 23 : 0x00400000u;
 }
 MIXPREC_INLINE uint32_t mixprec_widen_i8_(int value) {
-    return mixprec_f32_bits_((float)value);
+    uint32_t sign = value < 0 ? 0x80000000u : 0, magnitude = (uint32_t)(value < 0 ? -value : value), exponent = 127 + 7;
+    if (!magnitude)
+        return 0;
+    for (; !(magnitude & 0x80u); exponent--)
+        magnitude <<= 1;
+    return sign | exponent << 23 | (magnitude & 0x7Fu) << 16;
 }
 
 /* For each T of f16, bf16, e4m3, e5m2, e4m3fnuz, e5m2fnuz, e4m3ieee, e3m4, e2m3, e3m2, e2m1, e8m0, i8:
@@ -1327,27 +1332,29 @@ static void mixprec_tile_c_(size_t rows, size_t columns, size_t depth, const voi
 
 static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
                             size_t count, size_t depth, int wide) {
-    size_t size = mixprec_size_of_(type), i, p, q;
-    const unsigned char *from = (const unsigned char *)src;
-    /* Runs of up to 16 elements that lie side by side in src are converted at once. */
-    size_t runs = along ? depth : count, length = along ? count : depth;
-    for (q = 0; q < runs; q++, from += ld * size) {
-        for (p = 0; p < length; p += 16) {
-            size_t n = mixprec_min_(16, length - p);
-            float narrow[16];
-            if (type == MIXPREC_F32)
-                mixprec_copy_(narrow, from + p * size, n * sizeof *narrow);
-            else if (!wide)
-                mixprec_load_c_(narrow, from + p * size, type, n);
-            for (i = 0; i < n; i++) {
-                size_t to = along ? q * width + p + i : (p + i) * width + q;
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
+    const char *from = (const char *)src;
+    char *to = (char *)dst;
+    size_t i, p, q;
+    for (p = 0; p < depth && along; p++)
+        if (wide || type == MIXPREC_F32)
+            mixprec_copy_(to + p * width * to_size, from + p * ld * size, count * size);
+        else
+            mixprec_load_c_((float *)dst + p * width, from + p * ld * size, type, count);
+    for (i = 0; i < count && !along; i++)
+        for (p = 0; p < depth; p += 16) {
+            double run[16]; /* 16 elements of a row, wide or fp32 */
+            size_t n = mixprec_min_(16, depth - p);
+            if (wide || type == MIXPREC_F32)
+                mixprec_copy_(run, from + (i * ld + p) * size, n * size);
+            else
+                mixprec_load_c_((float *)run, from + (i * ld + p) * size, type, n);
+            for (q = 0; q < n; q++)
                 if (wide)
-                    mixprec_copy_((double *)dst + to, from + (p + i) * size, size);
+                    ((double *)dst)[(p + q) * width + i] = run[q];
                 else
-                    ((float *)dst)[to] = narrow[i];
-            }
+                    ((float *)dst)[(p + q) * width + i] = ((float *)run)[q];
         }
-    }
     for (p = 0; p < depth; p++)
         for (i = count; i < width; i++)
             if (wide)
@@ -1830,10 +1837,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 size_t columns, size_t depth, const char *a,
-                                                                 const char *b, char *t, size_t ldt, int first) {
+                                                                 size_t depth, const char *a, const char *b, char *t,
+                                                                 size_t ldt, int first) {
     const size_t size = wide ? 8 : 4;
-    const int lanes = wide ? 4 : 8;
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
@@ -1860,24 +1866,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                float *to = (float *)(void *)(t + ((size_t)i * ldt + (size_t)(j * lanes)) * size);
-                int there = (int)columns - j * lanes;
-                if (there >= lanes) {
-                    if (!first)
-                        s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
-                    _mm256_storeu_ps(to, s[i][j]);
-                } else if (there > 0) {
-                    float edge[8] = {0};
-                    mixprec_copy_(edge, to, (size_t)there * size);
-                    if (!first)
-                        s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(edge), s[i][j], wide);
-                    _mm256_storeu_ps(edge, s[i][j]);
-                    mixprec_copy_(to, edge, (size_t)there * size);
-                }
+                float *to = (float *)(void *)(t + (size_t)i * ldt * size + (size_t)j * 32);
+                if (!first)
+                    s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
+                _mm256_storeu_ps(to, s[i][j]);
             }
-        }
         depth -= chunk;
     }
 }
@@ -1885,8 +1880,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
 /* One function for each count of rows and of vectors, so that an edge costs what it computes. */
 #define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
     MIXPREC_AVX2_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx2_(                                        \
-        size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
-        mixprec_tile_body_avx2_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                             \
+        size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                                  \
+        mixprec_tile_body_avx2_(rows, vectors, wide, depth, a, b, t, ldt, first);                                      \
     }
 #define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
@@ -1898,128 +1893,204 @@ MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
 
 MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
                                              void *t, size_t ldt, int first, int wide) {
-    size_t vectors = wide || columns > 8 ? 2 : 1;
+    const size_t vectors = wide || columns > 8 ? 2 : 1, size = wide ? 8 : 4, whole = vectors * 32 / size;
+    double edge[MIXPREC_TILE_ROWS_AVX2_ * 8];
+    char *to = (char *)t;
+    size_t ld_to = ldt, i;
+    if (columns != whole) { /* vectors that are not whole: by way of a buffer */
+        to = (char *)edge;
+        ld_to = whole;
+        for (i = 0; i < rows && !first; i++)
+            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+    }
     switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
     case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
-        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(columns, depth, (const char *)a, (const char *)b, (char *)t,  \
-                                                         ldt, first);                                                  \
+        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(depth, (const char *)a, (const char *)b, to, ld_to, first);   \
         break;
         MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
 #undef MIXPREC_TILE_AVX2_
     default: break;
     }
+    for (i = 0; i < rows && to != (char *)t; i++)
+        mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
 }
 
-/* The lanes of a transposed 8 x 8 block (f64: 4 x 4). */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_transpose_avx2_(__m256 r[8], int wide) {
-    __m256 t[8];
+/* 32 bytes, or the first `bytes` of them, of each of 8 rows (zeros for those that are not there), transposed in units of 4
+   bytes, or, wide, of 8 bytes in two blocks of 4 rows. The type does not matter yet: narrow elements are cheaper to transpose
+   than the fp32 that they become. */
+MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src, size_t stride, size_t rows, size_t bytes,
+                                                  int wide) {
+    __m256i t[8];
     int i;
+    size_t q;
+    for (q = 0; q < 8; q++) {
+        r[q] = _mm256_setzero_si256();
+        if (q < rows && bytes >= 32)
+            r[q] = _mm256_loadu_si256((const __m256i *)(const void *)(src + q * stride));
+        else if (q < rows)
+            mixprec_copy_(&r[q], src + q * stride, bytes);
+    }
     if (wide) {
-        MIXPREC_UNROLL_ for (i = 0; i < 4; i += 2) {
-            t[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(r[i]), _mm256_castps_pd(r[i + 1])));
-            t[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(r[i]), _mm256_castps_pd(r[i + 1])));
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
+            t[i] = _mm256_unpacklo_epi64(r[i], r[i + 1]);
+            t[i + 1] = _mm256_unpackhi_epi64(r[i], r[i + 1]);
         }
-        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-            r[i] = _mm256_permute2f128_ps(t[i], t[i + 2], 0x20);
-            r[i + 2] = _mm256_permute2f128_ps(t[i], t[i + 2], 0x31);
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i += 4) {
+            r[i] = _mm256_permute2x128_si256(t[i], t[i + 2], 0x20);
+            r[i + 1] = _mm256_permute2x128_si256(t[i + 1], t[i + 3], 0x20);
+            r[i + 2] = _mm256_permute2x128_si256(t[i], t[i + 2], 0x31);
+            r[i + 3] = _mm256_permute2x128_si256(t[i + 1], t[i + 3], 0x31);
         }
         return;
     }
     MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xEE);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+        r[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-        t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+        t[i] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] = t[i];
 }
 
-/* n of the lanes of a vector from p, zeros after them. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load_lanes_avx2_(const char *p, mixprec_dtype type, size_t n,
-                                                                    int wide) {
-    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    double edge[8] = {0};
-    if (n >= (wide ? 4u : 8u))
-        return wide ? _mm256_loadu_ps((const float *)(const void *)p) : mixprec_load8_avx2_(p, type);
-    mixprec_copy_(edge, p, n * size);
-    return wide ? _mm256_loadu_ps((const float *)(const void *)edge) : mixprec_load8_avx2_(edge, type);
+/* 8 pairs of half-precision numbers: the first of each, then the second. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_split_half_avx2_(__m256 x[2], __m256i pairs, int e4m3) {
+    const __m256i firsts_then_seconds =
+        _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    pairs = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pairs, firsts_then_seconds), 0xD8);
+    x[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(pairs));
+    x[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(pairs, 1));
+    if (e4m3) {
+        x[0] = _mm256_mul_ps(x[0], _mm256_set1_ps(256.0f));
+        x[1] = _mm256_mul_ps(x[1], _mm256_set1_ps(256.0f));
+    }
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_body_avx2_(char *dst, size_t width, const char *src,
-                                                                 mixprec_dtype type, size_t ld, int along, size_t count,
-                                                                 size_t depth, const int wide) {
-    const size_t lanes = wide ? 4 : 8, to_size = wide ? 8 : 4;
-    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    size_t i, p, q, line;
-    if (along) {
-        for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
-            for (i = 0; i < width; i += lanes) {
-                size_t there = count > i ? count - i : 0;
-                __m256 x = mixprec_load_lanes_avx2_(src + i * size, type, there, wide);
-                if (i + lanes <= width)
-                    _mm256_storeu_ps((float *)(void *)(dst + i * to_size), x);
-                else
-                    mixprec_copy_(dst + i * to_size, &x, (width - i) * to_size);
+/* The numbers in 4 bytes of each of 8 rows, in order: 1 of fp32, 2 of 16 bits, 4 of 8 bits. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_expand_avx2_(__m256 x[4], __m256i word, mixprec_dtype type) {
+    const __m256i upper_bytes = _mm256_set1_epi32((int)0xFF00FF00u), bit14 = _mm256_set1_epi16(0x4000);
+    const __m256i order = /* bytes 0, 2, 1, 3: so that the pairs are (0, 1) and (2, 3) */
+        _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+    __m256i half[2];
+    int i;
+    switch (type) {
+    case MIXPREC_F16: mixprec_split_half_avx2_(x, word, 0); break;
+    case MIXPREC_BF16:
+        x[0] = _mm256_castsi256_ps(_mm256_slli_epi32(word, 16));
+        x[1] = _mm256_castsi256_ps(_mm256_and_si256(word, _mm256_set1_epi32((int)0xFFFF0000u)));
+        break;
+    case MIXPREC_E4M3:
+    case MIXPREC_E5M2:
+        word = _mm256_shuffle_epi8(word, order);
+        half[0] = _mm256_slli_epi16(word, 8);
+        half[1] = _mm256_and_si256(word, upper_bytes);
+        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+            if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
+                half[i] = _mm256_srli_epi16(half[i], 1);
+                half[i] = _mm256_add_epi16(half[i], _mm256_and_si256(half[i], bit14));
+                half[i] = _mm256_or_si256(half[i], _mm256_and_si256(_mm256_add_epi16(half[i], _mm256_set1_epi16(0x80)), bit14));
             }
-        return;
+            mixprec_split_half_avx2_(x + 2 * i, half[i], type == MIXPREC_E4M3);
+        }
+        break;
+    default: x[0] = _mm256_castsi256_ps(word); break;
     }
-    for (line = 0; line < depth; line += 64 / size) {
+}
+
+/* Writes transposed lines to a panel, at most n rows of it. All 8 columns are written: those beyond the panel's width spill
+   into its next row, which is written later, or past its end, where the workspace has room. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(float *dst, size_t width, const __m256i r[8], size_t n,
+                                                                  mixprec_dtype type, size_t per_word) {
+    size_t q, i;
+    for (q = 0; q * per_word < n; q++) {
+        __m256 x[4];
+        mixprec_expand_avx2_(x, r[q], type);
+        for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
+            _mm256_storeu_ps(dst, x[i]);
+    }
+}
+
+MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                    size_t stride, size_t count, size_t depth, int wide) {
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
+    size_t i, q, bytes;
+    for (bytes = 0; bytes < depth * size; bytes += 32, dst += 32 / size * width * to_size) {
         /* A cache line of each of 8 rows before the next 8: with a power of two between rows they share one set. */
-        for (i = 0; i < width; i += lanes) {
-            size_t end = mixprec_min_(line + 64 / size, depth);
-            MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) if (i + q < count)
-                _mm_prefetch(src + ((i + q) * ld + line) * size + MIXPREC_PREFETCH_, _MM_HINT_T0);
-            for (p = line; p < end; p += lanes) {
-                size_t deep = mixprec_min_(lanes, depth - p);
-                __m256 r[8];
-                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) r[q] =
-                    i + q < count ? mixprec_load_lanes_avx2_(src + ((i + q) * ld + p) * size, type, deep, wide)
-                                  : _mm256_setzero_ps();
-                mixprec_transpose_avx2_(r, wide);
-                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
-                    char *to = dst + ((p + q) * width + i) * to_size;
-                    if (q >= deep)
-                        break;
-                    if (wide && i + lanes > width)
-                        _mm_storeu_ps((float *)(void *)to, _mm256_castps256_ps128(r[q]));
-                    else /* of 8 beyond a width of 6, the last 2 spill into the next row, written later, or past the panel */
-                        _mm256_storeu_ps((float *)(void *)to, r[q]);
+        for (i = 0; i < width; i += 8) {
+            size_t left = mixprec_min_(32, depth * size - bytes), rows = mixprec_min_(8, count > i ? count - i : 0);
+            const char *from = src + i * stride + bytes;
+            float *to = (float *)(void *)(dst + i * to_size);
+            __m256i r[8];
+            for (q = 0; q < rows && bytes % 64 == 0; q++)
+                _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
+            mixprec_transpose_avx2_(r, from, stride, rows, left, wide);
+            switch (type) {
+            case MIXPREC_F32: mixprec_pack_lines_avx2_(to, width, r, left / 4, MIXPREC_F32, 1); break;
+            case MIXPREC_F16: mixprec_pack_lines_avx2_(to, width, r, left / 2, MIXPREC_F16, 2); break;
+            case MIXPREC_BF16: mixprec_pack_lines_avx2_(to, width, r, left / 2, MIXPREC_BF16, 2); break;
+            case MIXPREC_E4M3: mixprec_pack_lines_avx2_(to, width, r, left, MIXPREC_E4M3, 4); break;
+            case MIXPREC_E5M2: mixprec_pack_lines_avx2_(to, width, r, left, MIXPREC_E5M2, 4); break;
+            default: /* f64: 8 columns, or 6 */
+                for (q = 0; q < left / 8; q++, to += width * 2) {
+                    _mm256_storeu_si256((__m256i *)(void *)to, r[q]);
+                    if (width - i >= 8)
+                        _mm256_storeu_si256((__m256i *)(void *)(to + 8), r[4 + q]);
+                    else
+                        _mm_storeu_si128((__m128i *)(void *)(to + 8), _mm256_castsi256_si128(r[4 + q]));
                 }
+                break;
             }
         }
     }
 }
 
+/* Elements that lie side by side in src as in the panel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, size_t width, const char *src,
+                                                                  mixprec_dtype type, size_t stride, size_t count,
+                                                                  size_t depth) {
+    const size_t size = mixprec_size_of_(type);
+    size_t i, p;
+    for (p = 0; p < depth; p++, src += stride, dst += width)
+        for (i = 0; i < width; i += 8) {
+            double edge[8] = {0};
+            const void *from = src + i * size;
+            if (i + 8 > count) { /* not all there */
+                mixprec_copy_(edge, from, (count > i ? count - i : 0) * size);
+                from = edge;
+            }
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(from, type)); /* may spill as above */
+        }
+}
+
 MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
                                              int along, size_t count, size_t depth, int wide) {
-    char *to = (char *)dst;
     const char *from = (const char *)src;
-    switch (type) {
+    size_t stride = ld * mixprec_size_of_(type);
+    if (type == MIXPREC_F64 && along == wide) /* rare, or a plain copy */
+        mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
+    else if (!along)
+        mixprec_pack_across_avx2_((char *)dst, width, from, type, stride, count, depth, wide);
+    else
+        switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype: mixprec_pack_body_avx2_(to, width, from, dtype, ld, along, count, depth, 0); break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
+    case dtype: mixprec_pack_along_avx2_((float *)dst, width, from, dtype, stride, count, depth); break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F64)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    case MIXPREC_F64:
-        if (wide)
-            mixprec_pack_body_avx2_(to, width, from, MIXPREC_F64, ld, along, count, depth, 1);
-        else
-            mixprec_pack_body_avx2_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
-        break;
-    default: break;
-    }
+        default: break;
+        }
 }
 #endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_AVX2_ */
@@ -2379,8 +2450,9 @@ MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
 /* 14 x 32 (f64: 14 x 16): 28 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX512_ 14
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int rows, const int vectors, const int wide,
-                                                                     size_t columns, size_t depth, const char *a,
-                                                                     const char *b, char *t, size_t ldt, int first) {
+                                                                     size_t rows_there, size_t columns, size_t depth,
+                                                                     const char *a, const char *b, char *t, size_t ldt,
+                                                                     int first) {
     const size_t size = wide ? 8 : 4;
     const size_t words = columns * size / 4; /* masks count lanes of 4 bytes, whatever the width */
     int i, j;
@@ -2409,49 +2481,48 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            char *to = t + (size_t)i * ldt * size;
+            if ((size_t)i >= rows_there)
+                break;
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                char *to = t + ((size_t)i * ldt * size + (size_t)j * 64);
                 __mmask16 lanes = mixprec_first_lanes_(words > (size_t)j * 16 ? words - (size_t)j * 16 : 0);
                 if (!first)
-                    s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
-                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+                    s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to + 64 * j), s[i][j], wide);
+                _mm512_mask_storeu_ps(to + 64 * j, lanes, s[i][j]);
             }
+        }
         depth -= chunk;
     }
 }
 
-/* One function for each count of rows and of vectors, so that an edge costs what it computes. */
+/* One function for each even count of rows, so that an edge costs little more than what it computes; the rows that are not
+   there are zeros of the panel. Every count would double the time to compile. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
-        size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                  \
-        mixprec_tile_body_avx512_(rows, vectors, wide, columns, depth, a, b, t, ldt, first);                           \
+        size_t rows_there, size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt,            \
+        int first) {                                                                                                   \
+        mixprec_tile_body_avx512_(rows, vectors, wide, rows_there, columns, depth, a, b, t, ldt, first);               \
     }
 #define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
     MIXPREC_TILES_AVX512_(X, 1)                                                                                        \
     MIXPREC_TILES_AVX512_(X, 2)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 3)                                                                                        \
     MIXPREC_TILES_AVX512_(X, 4)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 5)                                                                                        \
     MIXPREC_TILES_AVX512_(X, 6)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 7)                                                                                        \
     MIXPREC_TILES_AVX512_(X, 8)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 9)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 10)                                                                                       \
-    MIXPREC_TILES_AVX512_(X, 11)                                                                                       \
-    MIXPREC_TILES_AVX512_(X, 12) MIXPREC_TILES_AVX512_(X, 13) MIXPREC_TILES_AVX512_(X, 14)
+    MIXPREC_TILES_AVX512_(X, 10) MIXPREC_TILES_AVX512_(X, 12) MIXPREC_TILES_AVX512_(X, 14)
 MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
 
 MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
                                                  void *t, size_t ldt, int first, int wide) {
-    size_t vectors = wide || columns > 16 ? 2 : 1;
-    switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
-#define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
-    case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
-        mixprec_tile_##rows##_##vectors##_##wide##_avx512_(columns, depth, (const char *)a, (const char *)b,           \
-                                                           (char *)t, ldt, first);                                     \
+    size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows == 1 ? 1 : mixprec_round_up_(rows, 2);
+    switch (kernel_rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
+#define MIXPREC_TILE_AVX512_(kernel_rows, vectors, wide)                                                               \
+    case kernel_rows * 4 + (vectors - 1) * 2 + wide:                                                                   \
+        mixprec_tile_##kernel_rows##_##vectors##_##wide##_avx512_(rows, columns, depth, (const char *)a,               \
+                                                                  (const char *)b, (char *)t, ldt, first);             \
         break;
         MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
@@ -2459,123 +2530,185 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
     }
 }
 
-/* A 16 x 16 block of fp32, or two 8 x 8 blocks of f64 one below the other, transposed. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_avx512_(__m512 r[16], int wide) {
-    __m512 t[16];
-    int i, j;
+/* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units of 4
+   bytes, or, wide, of 8 bytes in two blocks of 8 rows. The type does not matter yet: narrow elements are cheaper to transpose
+   than the fp32 that they become. */
+MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char *src, size_t stride, size_t rows,
+                                                      size_t bytes, int wide) {
+    const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
+    __m512i t[16];
+    int i;
+    size_t q;
+    /* By way of memory: 16 row pointers at once would not fit the registers. */
+    for (q = 0; q < 16; q++)
+        r[q] = q < rows ? _mm512_maskz_loadu_epi8(there, src + q * stride) : _mm512_setzero_si512();
     if (wide) {
-        MIXPREC_UNROLL_ for (j = 0; j < 16; j += 8) {
-            MIXPREC_UNROLL_ for (i = j; i < j + 8; i += 2) {
-                __m512d x = _mm512_castps_pd(r[i]), y = _mm512_castps_pd(r[i + 1]);
-                t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
-                t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
-            }
-            MIXPREC_UNROLL_ for (i = j; i < j + 2; i++) {
-                __m512 x = _mm512_shuffle_f32x4(t[i], t[i + 2], 0x88), y = _mm512_shuffle_f32x4(t[i], t[i + 2], 0xDD);
-                __m512 z = _mm512_shuffle_f32x4(t[i + 4], t[i + 6], 0x88), u = _mm512_shuffle_f32x4(t[i + 4], t[i + 6], 0xDD);
-                r[i] = _mm512_shuffle_f32x4(x, z, 0x88);
-                r[i + 4] = _mm512_shuffle_f32x4(x, z, 0xDD);
-                r[i + 2] = _mm512_shuffle_f32x4(y, u, 0x88);
-                r[i + 6] = _mm512_shuffle_f32x4(y, u, 0xDD);
-            }
+        MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
+            t[i] = _mm512_unpacklo_epi64(r[i], r[i + 1]);
+            t[i + 1] = _mm512_unpackhi_epi64(r[i], r[i + 1]);
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 16; i += (i & 1) ? 7 : 1) {
+            __m512i x = _mm512_shuffle_i32x4(t[i], t[i + 2], 0x88), y = _mm512_shuffle_i32x4(t[i], t[i + 2], 0xDD);
+            __m512i z = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0x88), u = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0xDD);
+            r[i] = _mm512_shuffle_i32x4(x, z, 0x88);
+            r[i + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
+            r[i + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
+            r[i + 6] = _mm512_shuffle_i32x4(y, u, 0xDD);
         }
         return;
     }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 4) {
-        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xEE);
-        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xEE);
+        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xDD);
-        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xDD);
+        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xDD);
-        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xDD);
+        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
+        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
     }
 }
 
-/* The first n of the lanes of a vector from p. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load_lanes_avx512_(const char *p, mixprec_dtype type, size_t n,
-                                                                        int wide) {
-    if (wide)
-        return _mm512_maskz_loadu_ps(mixprec_first_lanes_(2 * n), p);
-    return mixprec_load16_avx512_(p, type, mixprec_first_lanes_(n));
+/* 16 pairs of half-precision numbers: the first of each, then the second. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_half_avx512_(__m512 x[2], __m512i pairs, int e4m3) {
+    const __m512i order = _mm512_add_epi32( /* 0, 2 ... 30, 1, 3 ... 31 as 16-bit numbers */
+        _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7)),
+        _mm512_setr_epi32(0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x30001, 0x30001, 0x30001,
+                          0x30001, 0x30001, 0x30001, 0x30001, 0x30001));
+    pairs = _mm512_permutexvar_epi16(order, pairs);
+    x[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(pairs));
+    x[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(pairs, 1));
+    if (e4m3) {
+        x[0] = _mm512_mul_ps(x[0], _mm512_set1_ps(256.0f));
+        x[1] = _mm512_mul_ps(x[1], _mm512_set1_ps(256.0f));
+    }
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_avx512_(char *dst, size_t width, const char *src,
-                                                                     mixprec_dtype type, size_t ld, int along,
-                                                                     size_t count, size_t depth, const int wide) {
-    const size_t lanes = wide ? 8 : 16, to_size = wide ? 8 : 4;
-    const size_t size = type == MIXPREC_F64 ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    size_t i, p, q, line;
-    if (along) {
-        for (p = 0; p < depth; p++, src += ld * size, dst += width * to_size)
-            for (i = 0; i < width; i += lanes) {
-                __m512 x = mixprec_load_lanes_avx512_(src + i * size, type, count > i ? count - i : 0, wide);
-                _mm512_mask_storeu_ps(dst + i * to_size, mixprec_first_lanes_((width - i) * (to_size / 4)), x);
+/* The numbers in 4 bytes of each of 16 rows, in order: 1 of fp32, 2 of 16 bits, 4 of 8 bits. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_expand_avx512_(__m512 x[4], __m512i word, mixprec_dtype type) {
+    const __m512i upper_bytes = _mm512_set1_epi32((int)0xFF00FF00u), bit14 = _mm512_set1_epi16(0x4000);
+    __m512i half[2], order;
+    int i;
+    switch (type) {
+    case MIXPREC_F16: mixprec_split_half_avx512_(x, word, 0); break;
+    case MIXPREC_BF16:
+        x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(word, 16));
+        x[1] = _mm512_castsi512_ps(_mm512_and_si512(word, _mm512_set1_epi32((int)0xFFFF0000u)));
+        break;
+    case MIXPREC_E4M3:
+    case MIXPREC_E5M2:
+        order = _mm512_set1_epi32(0x03010200); /* bytes 0, 2, 1, 3: so that the pairs below are (0, 1) and (2, 3) */
+        word = _mm512_shuffle_epi8(word, _mm512_add_epi32(order, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C))));
+        half[0] = _mm512_and_si512(_mm512_slli_epi16(word, 8), upper_bytes);
+        half[1] = _mm512_and_si512(word, upper_bytes);
+        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+            if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
+                half[i] = _mm512_srli_epi16(half[i], 1);
+                half[i] = _mm512_add_epi16(half[i], _mm512_and_si512(half[i], bit14));
+                half[i] = _mm512_or_si512(half[i], _mm512_and_si512(_mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)), bit14));
             }
-        return;
+            mixprec_split_half_avx512_(x + 2 * i, half[i], type == MIXPREC_E4M3);
+        }
+        break;
+    default: x[0] = _mm512_castsi512_ps(word); break;
     }
-    for (line = 0; line < depth; line += 64 / size) {
+}
+
+/* Writes transposed lines to a panel, at most n rows of it. All 16 columns are written: those beyond the panel's width spill
+   into its next row, which is written later, or past its end, where the workspace has room. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst, size_t width, const __m512i r[16],
+                                                                      size_t n, mixprec_dtype type, size_t per_word) {
+    size_t q, i;
+    for (q = 0; q * per_word < n; q++) {
+        __m512 x[4];
+        mixprec_expand_avx512_(x, r[q], type);
+        for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
+            _mm512_storeu_ps(dst, x[i]);
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                        size_t stride, size_t count, size_t depth, int wide) {
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
+    size_t i, q, bytes;
+    for (bytes = 0; bytes < depth * size; bytes += 64, dst += 64 / size * width * to_size) {
         /* A cache line of each of 16 rows before the next 16: with a power of two between rows they share one set. */
         for (i = 0; i < width; i += 16) {
-            size_t end = mixprec_min_(line + 64 / size, depth);
-            MIXPREC_UNROLL_ for (q = 0; q < 16; q++) if (i + q < count)
-                _mm_prefetch(src + ((i + q) * ld + line) * size + MIXPREC_PREFETCH_, _MM_HINT_T0);
-            for (p = line; p < end; p += lanes) {
-                /* 16 rows: one block of fp32, two of f64. */
-                size_t deep = mixprec_min_(lanes, depth - p);
-                __m512 r[16];
-                MIXPREC_UNROLL_ for (q = 0; q < 16; q++) r[q] =
-                    i + q < count ? mixprec_load_lanes_avx512_(src + ((i + q) * ld + p) * size, type, deep, wide)
-                                  : _mm512_setzero_ps();
-                mixprec_transpose_avx512_(r, wide);
-                MIXPREC_UNROLL_ for (q = 0; q < lanes; q++) {
-                    char *to = dst + ((p + q) * width + i) * to_size;
-                    size_t left = (width - i) * (to_size / 4);
-                    if (q >= deep)
-                        break;
-                    _mm512_mask_storeu_ps(to, mixprec_first_lanes_(left), r[q]);
-                    if (wide)
-                        _mm512_mask_storeu_ps(to + 64, mixprec_first_lanes_(left > 16 ? left - 16 : 0), r[8 + q]);
+            size_t left = mixprec_min_(64, depth * size - bytes), rows = mixprec_min_(16, count > i ? count - i : 0);
+            const char *from = src + i * stride + bytes;
+            float *to = (float *)(void *)(dst + i * to_size);
+            __m512i r[16];
+            for (q = 0; q < rows; q++)
+                _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
+            mixprec_transpose_avx512_(r, from, stride, rows, left, wide);
+            switch (type) {
+            case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
+            case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
+            case MIXPREC_BF16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_BF16, 2); break;
+            case MIXPREC_E4M3: mixprec_pack_lines_avx512_(to, width, r, left, MIXPREC_E4M3, 4); break;
+            case MIXPREC_E5M2: mixprec_pack_lines_avx512_(to, width, r, left, MIXPREC_E5M2, 4); break;
+            default: /* f64 */
+                for (q = 0; q < left / 8; q++, to += width * 2) {
+                    _mm512_storeu_si512(to, r[q]);
+                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[8 + q]);
                 }
+                break;
             }
         }
     }
 }
 
+/* Elements that lie side by side in src as in the panel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_along_avx512_(char *dst, size_t width, const char *src,
+                                                                      mixprec_dtype type, size_t stride, size_t count,
+                                                                      size_t depth, const int wide) {
+    const size_t lanes = wide ? 8 : 16, to_size = wide ? 8 : 4, size = mixprec_size_of_(type);
+    size_t i, p;
+    for (p = 0; p < depth; p++, src += stride, dst += width * to_size)
+        for (i = 0; i < width; i += lanes) {
+            __mmask16 there = mixprec_first_lanes_(count > i ? (count - i) * (to_size / 4) : 0);
+            __mmask16 room = mixprec_first_lanes_((width - i) * (to_size / 4));
+            _mm512_mask_storeu_ps(dst + i * to_size, room,
+                                  mixprec_load16_avx512_(src + i * size, wide ? MIXPREC_F32 : type, there));
+        }
+}
+
 MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
                                                  int along, size_t count, size_t depth, int wide) {
-    char *to = (char *)dst;
     const char *from = (const char *)src;
-    switch (type) {
+    size_t stride = ld * mixprec_size_of_(type);
+    char *to = (char *)dst;
+    if (!along && type == MIXPREC_F64 && !wide)
+        mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
+    else if (!along)
+        mixprec_pack_across_avx512_(to, width, from, type, stride, count, depth, wide);
+    else if (wide)
+        mixprec_pack_along_avx512_(to, width, from, MIXPREC_F64, stride, count, depth, 1);
+    else
+        switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype: mixprec_pack_body_avx512_(to, width, from, dtype, ld, along, count, depth, 0); break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
+    case dtype: mixprec_pack_along_avx512_(to, width, from, dtype, stride, count, depth, 0); break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F64)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    case MIXPREC_F64:
-        if (wide)
-            mixprec_pack_body_avx512_(to, width, from, MIXPREC_F64, ld, along, count, depth, 1);
-        else
-            mixprec_pack_body_avx512_(to, width, from, MIXPREC_F64, ld, along, count, depth, 0);
-        break;
-    default: break;
-    }
+        default: break;
+        }
 }
 #endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_AVX512_ */

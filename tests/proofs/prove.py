@@ -157,7 +157,7 @@ def main():
             if right:
                 success, text = not found, theorem.name + ("" if not found else ": " + example)
             else:
-                success, text = bool(found), f"refuted: {theorem.name}: {example}"
+                success, text = bool(found), f"wrong converter, {theorem.name}: {example}"
                 if found and not found["trap"] and not compiled_agrees(library, function, found):
                     success, text = False, text + "; but the compiled function returns something else"
         passed, failed = passed + success, failed + (not success)
