@@ -157,6 +157,8 @@ typedef struct mixprec_i8 {
    NaN, what is special) */
 #define MIXPREC_FORMATS_(X)                                                                                            \
     X(f32, MIXPREC_F32, 32, 23, 127, 0x7F7FFFFFu, 0x7F800000u, 0x7FC00000u, MIXPREC_IEEE_)                             \
+    MIXPREC_NARROW_FORMATS_(X)
+#define MIXPREC_NARROW_FORMATS_(X)                                                                                     \
     X(f16, MIXPREC_F16, 16, 10, 15, 0x7BFFu, 0x7C00u, 0x7E00u, MIXPREC_IEEE_)                                          \
     X(bf16, MIXPREC_BF16, 16, 7, 127, 0x7F7Fu, 0x7F80u, 0x7FC0u, MIXPREC_IEEE_)                                        \
     X(e4m3, MIXPREC_E4M3, 8, 3, 7, 0x7Eu, 0x7Fu, 0x7Fu, MIXPREC_NO_INF_)                                               \
@@ -171,6 +173,69 @@ typedef struct mixprec_i8 {
     X(e2m3, MIXPREC_E2M3, 6, 3, 1, 0x1Fu, 0x1Fu, 0x1Fu, MIXPREC_FINITE_)                                               \
     X(e3m2, MIXPREC_E3M2, 6, 2, 3, 0x1Fu, 0x1Fu, 0x1Fu, MIXPREC_FINITE_)                                               \
     X(e2m1, MIXPREC_E2M1, 4, 1, 1, 0x7u, 0x7u, 0x7u, MIXPREC_FINITE_)
+
+/* The limits as constants, named as in float.h: the largest finite number, the smallest normal and the smallest positive one,
+   the distance from 1 to the next, the bits of the significand with its leading one. mixprec_format gives them as data. */
+#define MIXPREC_F16_MAX 65504.0f
+#define MIXPREC_F16_MIN 6.103515625e-05f
+#define MIXPREC_F16_TRUE_MIN 5.9604644775390625e-08f
+#define MIXPREC_F16_EPSILON 9.765625e-04f
+#define MIXPREC_F16_MANT_DIG 11
+#define MIXPREC_BF16_MAX 3.3895313892515355e+38f
+#define MIXPREC_BF16_MIN 1.1754943508222875e-38f
+#define MIXPREC_BF16_TRUE_MIN 9.183549615799121e-41f
+#define MIXPREC_BF16_EPSILON 7.8125e-03f
+#define MIXPREC_BF16_MANT_DIG 8
+#define MIXPREC_E4M3_MAX 448.0f
+#define MIXPREC_E4M3_MIN 1.5625e-02f
+#define MIXPREC_E4M3_TRUE_MIN 1.953125e-03f
+#define MIXPREC_E4M3_EPSILON 0.125f
+#define MIXPREC_E4M3_MANT_DIG 4
+#define MIXPREC_E5M2_MAX 57344.0f
+#define MIXPREC_E5M2_MIN 6.103515625e-05f
+#define MIXPREC_E5M2_TRUE_MIN 1.52587890625e-05f
+#define MIXPREC_E5M2_EPSILON 0.25f
+#define MIXPREC_E5M2_MANT_DIG 3
+#define MIXPREC_E4M3FNUZ_MAX 240.0f
+#define MIXPREC_E4M3FNUZ_MIN 7.8125e-03f
+#define MIXPREC_E4M3FNUZ_TRUE_MIN 9.765625e-04f
+#define MIXPREC_E4M3FNUZ_EPSILON 0.125f
+#define MIXPREC_E4M3FNUZ_MANT_DIG 4
+#define MIXPREC_E5M2FNUZ_MAX 57344.0f
+#define MIXPREC_E5M2FNUZ_MIN 3.0517578125e-05f
+#define MIXPREC_E5M2FNUZ_TRUE_MIN 7.62939453125e-06f
+#define MIXPREC_E5M2FNUZ_EPSILON 0.25f
+#define MIXPREC_E5M2FNUZ_MANT_DIG 3
+#define MIXPREC_E4M3IEEE_MAX 240.0f
+#define MIXPREC_E4M3IEEE_MIN 1.5625e-02f
+#define MIXPREC_E4M3IEEE_TRUE_MIN 1.953125e-03f
+#define MIXPREC_E4M3IEEE_EPSILON 0.125f
+#define MIXPREC_E4M3IEEE_MANT_DIG 4
+#define MIXPREC_E3M4_MAX 15.5f
+#define MIXPREC_E3M4_MIN 0.25f
+#define MIXPREC_E3M4_TRUE_MIN 1.5625e-02f
+#define MIXPREC_E3M4_EPSILON 0.0625f
+#define MIXPREC_E3M4_MANT_DIG 5
+#define MIXPREC_E2M3_MAX 7.5f
+#define MIXPREC_E2M3_MIN 1.0f
+#define MIXPREC_E2M3_TRUE_MIN 0.125f
+#define MIXPREC_E2M3_EPSILON 0.125f
+#define MIXPREC_E2M3_MANT_DIG 4
+#define MIXPREC_E3M2_MAX 28.0f
+#define MIXPREC_E3M2_MIN 0.25f
+#define MIXPREC_E3M2_TRUE_MIN 0.0625f
+#define MIXPREC_E3M2_EPSILON 0.25f
+#define MIXPREC_E3M2_MANT_DIG 3
+#define MIXPREC_E2M1_MAX 6.0f
+#define MIXPREC_E2M1_MIN 1.0f
+#define MIXPREC_E2M1_TRUE_MIN 0.5f
+#define MIXPREC_E2M1_EPSILON 0.5f
+#define MIXPREC_E2M1_MANT_DIG 2
+#define MIXPREC_E8M0_MAX 1.7014118346046923e+38f
+#define MIXPREC_E8M0_MIN 5.877471754111438e-39f
+#define MIXPREC_E8M0_TRUE_MIN 5.877471754111438e-39f
+#define MIXPREC_E8M0_EPSILON 1.0f
+#define MIXPREC_E8M0_MANT_DIG 1
 
 typedef enum mixprec_dtype {
     MIXPREC_NONE = 0,
@@ -290,6 +355,19 @@ typedef struct mixprec_scaler {
     int32_t hysteresis_used; /* overflows so far that count towards hysteresis; 0 again after a growth interval */
     int32_t found_inf;       /* an Inf or NaN was seen since the last update */
 } mixprec_scaler;
+
+/* What narrowing would do to an array; from mixprec_stats. */
+typedef struct mixprec_statistics {
+    uint64_t count;
+    uint64_t nan, inf, zero;       /* elements that are that already */
+    uint64_t overflow;             /* finite elements larger in magnitude than the format's largest finite number */
+    uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
+    double amax, min_nonzero;      /* the largest and the smallest nonzero magnitude of the finite elements; 0 if there is none */
+    double signal, noise;          /* sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10 of their
+                                      ratio in dB */
+    uint64_t exponents[256];       /* elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below
+                                      2^-126, [254] for all from 2^127, [255] for Inf and NaN */
+} mixprec_statistics;
 
 /* What a format can hold; from mixprec_format. */
 typedef struct mixprec_format_info {
@@ -715,6 +793,99 @@ MIXPREC_INLINE double mixprec_decode(uint32_t bits, mixprec_dtype dtype) {
     return mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(single));
 }
 
+/* ---- what a code is ---- */
+
+MIXPREC_INLINE int mixprec_code_is_nan_(uint32_t code, const mixprec_layout_ *format) {
+    uint32_t magnitude = code & (format->sign_code - 1u);
+    if (format->special == MIXPREC_FNUZ_)
+        return code == format->sign_code;
+    return format->special == MIXPREC_IEEE_ ? magnitude > format->overflow_code : magnitude > format->max_code;
+}
+MIXPREC_INLINE int mixprec_code_is_inf_(uint32_t code, const mixprec_layout_ *format) {
+    return format->special == MIXPREC_IEEE_ && (code & (format->sign_code - 1u)) == format->overflow_code;
+}
+MIXPREC_INLINE int mixprec_code_is_subnormal_(uint32_t code, const mixprec_layout_ *format) {
+    uint32_t magnitude = code & (format->sign_code - 1u);
+    return magnitude != 0 && magnitude >> format->mantissa_bits == 0;
+}
+MIXPREC_INLINE uint32_t mixprec_code_negate_(uint32_t code, const mixprec_layout_ *format) {
+    int unsigned_zero = format->special == MIXPREC_FNUZ_ && !(code & (format->sign_code - 1u));
+    return unsigned_zero ? code : code ^ format->sign_code;
+}
+/* IEEE 754-2019, 5.3.1, nextUp; the largest finite number stays where there is no Inf. */
+MIXPREC_INLINE uint32_t mixprec_code_next_up_(uint32_t code, const mixprec_layout_ *format) {
+    uint32_t magnitude = code & (format->sign_code - 1u);
+    if (mixprec_code_is_nan_(code, format))
+        return code;
+    if ((code & format->sign_code) && magnitude)
+        return mixprec_signed_(format, 1, magnitude - 1);
+    return magnitude == (format->special == MIXPREC_IEEE_ ? format->overflow_code : format->max_code) ? code : magnitude + 1;
+}
+/* Integers that order as the numbers do: -0 and +0 are equal. */
+MIXPREC_INLINE int32_t mixprec_code_key_(uint32_t code, const mixprec_layout_ *format) {
+    int32_t magnitude = (int32_t)(code & (format->sign_code - 1u));
+    return (code & format->sign_code) ? -magnitude : magnitude;
+}
+
+/* For each T of f16, bf16, e4m3, e5m2, e4m3fnuz, e5m2fnuz, e4m3ieee, e3m4, e2m3, e3m2, e2m1:
+     int mixprec_T_isnan(mixprec_T), _isinf, _isfinite, _issubnormal, _signbit     1 or 0
+     int mixprec_T_equal(mixprec_T a, mixprec_T b), _less (a < b), _less_equal     as for floats: 0 when either is NaN, -0 equals 0
+     mixprec_T mixprec_T_next_up(mixprec_T), _next_down                            the neighbour toward +Inf, toward -Inf; NaN
+                                                                                   stays; so does the largest where there is no Inf
+   Codes of fp6 and fp4 must have zeros above their width. */
+#define MIXPREC_CLASSIFY_(name, dtype, bits_, mantissa, bias, max_code, overflow_code, nan_code, special)              \
+    MIXPREC_INLINE int mixprec_##name##_isnan(mixprec_##name x) {                                                      \
+        return mixprec_code_is_nan_(x.bits, &mixprec_layout_##name##_);                                                \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_isinf(mixprec_##name x) {                                                      \
+        return mixprec_code_is_inf_(x.bits, &mixprec_layout_##name##_);                                                \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_isfinite(mixprec_##name x) {                                                   \
+        return !mixprec_##name##_isnan(x) && !mixprec_##name##_isinf(x);                                               \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_issubnormal(mixprec_##name x) {                                                \
+        return mixprec_code_is_subnormal_(x.bits, &mixprec_layout_##name##_);                                          \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_signbit(mixprec_##name x) {                                                    \
+        return (x.bits & mixprec_layout_##name##_.sign_code) != 0;                                                     \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_less_equal(mixprec_##name a, mixprec_##name b) {                               \
+        return !mixprec_##name##_isnan(a) && !mixprec_##name##_isnan(b) &&                                             \
+               mixprec_code_key_(a.bits, &mixprec_layout_##name##_) <=                                                 \
+                   mixprec_code_key_(b.bits, &mixprec_layout_##name##_);                                               \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_less(mixprec_##name a, mixprec_##name b) {                                     \
+        return mixprec_##name##_less_equal(a, b) && !mixprec_##name##_less_equal(b, a);                                \
+    }                                                                                                                  \
+    MIXPREC_INLINE int mixprec_##name##_equal(mixprec_##name a, mixprec_##name b) {                                    \
+        return mixprec_##name##_less_equal(a, b) && mixprec_##name##_less_equal(b, a);                                 \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_##name##_next_up(mixprec_##name x) {                                         \
+        mixprec_##name y;                                                                                              \
+        y.bits = (MIXPREC_STORAGE_(bits_))mixprec_code_next_up_(x.bits, &mixprec_layout_##name##_);                    \
+        return y;                                                                                                      \
+    }                                                                                                                  \
+    MIXPREC_INLINE mixprec_##name mixprec_##name##_next_down(mixprec_##name x) {                                       \
+        const mixprec_layout_ *format = &mixprec_layout_##name##_;                                                     \
+        mixprec_##name y = x;                                                                                          \
+        if (!mixprec_##name##_isnan(x))                                                                                \
+            y.bits = (MIXPREC_STORAGE_(bits_))mixprec_code_negate_(                                                    \
+                mixprec_code_next_up_(mixprec_code_negate_(x.bits, format), format), format);                          \
+        return y;                                                                                                      \
+    }
+#define MIXPREC_STORAGE_(bits) MIXPREC_STORAGE_##bits##_
+#define MIXPREC_STORAGE_16_ uint16_t
+#define MIXPREC_STORAGE_8_ uint8_t
+#define MIXPREC_STORAGE_6_ uint8_t
+#define MIXPREC_STORAGE_4_ uint8_t
+MIXPREC_NARROW_FORMATS_(MIXPREC_CLASSIFY_)
+#undef MIXPREC_CLASSIFY_
+#undef MIXPREC_STORAGE_
+#undef MIXPREC_STORAGE_16_
+#undef MIXPREC_STORAGE_8_
+#undef MIXPREC_STORAGE_6_
+#undef MIXPREC_STORAGE_4_
+
 /* ================================================================================================================== */
 /* [API] Functions and their contracts                                                                                */
 /* ================================================================================================================== */
@@ -755,6 +926,13 @@ MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, co
    negative), MIXPREC_ERR_ISA. */
 MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                               size_t n, const mixprec_convert_options *options);
+
+/* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats: how many
+   elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written; sums are in f64, in
+   index order. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow policy is ignored.
+   Errors as for mixprec_convert_ex. */
+MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
+                                         mixprec_dtype to, const mixprec_convert_options *options);
 #endif
 
 /* ---- matrices ---- */
@@ -2482,14 +2660,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-            char *to = t + (size_t)i * ldt * size;
-            if ((size_t)i >= rows_there)
-                break;
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                char *to = t + (size_t)i * ldt * size + (size_t)j * 64;
                 __mmask16 lanes = mixprec_first_lanes_(words > (size_t)j * 16 ? words - (size_t)j * 16 : 0);
-                if (!first)
-                    s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to + 64 * j), s[i][j], wide);
-                _mm512_mask_storeu_ps(to + 64 * j, lanes, s[i][j]);
+                if ((size_t)i < rows_there) {
+                    if (!first)
+                        s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
+                    _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+                }
             }
         }
         depth -= chunk;
@@ -2547,13 +2725,14 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char 
             t[i] = _mm512_unpacklo_epi64(r[i], r[i + 1]);
             t[i + 1] = _mm512_unpackhi_epi64(r[i], r[i + 1]);
         }
-        MIXPREC_UNROLL_ for (i = 0; i < 16; i += (i & 1) ? 7 : 1) {
-            __m512i x = _mm512_shuffle_i32x4(t[i], t[i + 2], 0x88), y = _mm512_shuffle_i32x4(t[i], t[i + 2], 0xDD);
-            __m512i z = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0x88), u = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0xDD);
-            r[i] = _mm512_shuffle_i32x4(x, z, 0x88);
-            r[i + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
-            r[i + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
-            r[i + 6] = _mm512_shuffle_i32x4(y, u, 0xDD);
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+            int k = i / 2 * 8 + i % 2;
+            __m512i x = _mm512_shuffle_i32x4(t[k], t[k + 2], 0x88), y = _mm512_shuffle_i32x4(t[k], t[k + 2], 0xDD);
+            __m512i z = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0x88), u = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0xDD);
+            r[k] = _mm512_shuffle_i32x4(x, z, 0x88);
+            r[k + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
+            r[k + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
+            r[k + 6] = _mm512_shuffle_i32x4(y, u, 0xDD);
         }
         return;
     }
@@ -3023,6 +3202,63 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
     }
 }
 
+#ifndef MIXPREC_NO_CONVERT
+/* Everything passes through f64, which holds any element exactly. */
+MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
+                                          mixprec_dtype src_type, size_t n, mixprec_dtype to, const mixprec_how_ *options,
+                                          float scale) {
+    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    const mixprec_layout_ *layout = mixprec_layout_of_(to);
+    double max = to == MIXPREC_I8 ? 127.0 : to == MIXPREC_E8M0 ? mixprec_decode(0xFE, to) : mixprec_decode(layout->max_code, to);
+    double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0.0;
+    mixprec_how_ how = *options;
+    size_t i, j, count;
+    how.overflow = MIXPREC_OVERFLOW_SATURATE;
+    for (i = 0; i < n; i += count) {
+        double x[MIXPREC_BLOCK_], q[MIXPREC_BLOCK_];
+        float codes[MIXPREC_BLOCK_]; /* of the widest type they may have */
+        const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        how.index = options->index + i;
+        if (src_type == MIXPREC_F64)
+            mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
+        else {
+            mixprec_load_(kernels, codes, from, src_type, count);
+            mixprec_scale_f32_(codes, codes, count, scale);
+            mixprec_convert_run_(kernels, x, MIXPREC_F64, codes, MIXPREC_F32, count, &exact, 1.0f);
+        }
+        mixprec_store_f64_(kernels, codes, to, x, count, &how);
+        mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
+        for (j = 0; j < count; j++) {
+            uint64_t bits = mixprec_f64_bits_(x[j]) & ~((uint64_t)1 << 63);
+            int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
+            double magnitude = mixprec_f64_from_bits_(bits), kept = q[j] < 0 ? -q[j] : q[j], error = x[j] - q[j];
+            if (bits >= (uint64_t)0x7FF << 52) {
+                stats->exponents[255]++;
+                if (bits == (uint64_t)0x7FF << 52)
+                    stats->inf++;
+                else
+                    stats->nan++;
+                continue;
+            }
+            stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
+            stats->zero += bits == 0;
+            stats->overflow += magnitude > max;
+            stats->underflow += bits != 0 && kept == 0;
+            stats->subnormal += kept != 0 && kept < min_normal;
+            if (magnitude > stats->amax)
+                stats->amax = magnitude;
+            if (bits != 0 && (stats->min_nonzero == 0 || magnitude < stats->min_nonzero))
+                stats->min_nonzero = magnitude;
+            stats->signal += x[j] * x[j];
+            /* E8M0 has no zero and no negative numbers: NaN there is an error as large as x. */
+            stats->noise += (mixprec_f64_bits_(error) << 1) > (uint64_t)0x7FF << 53 ? x[j] * x[j] : error * error;
+        }
+    }
+    stats->count = n;
+}
+#endif
+
 /* ================================================================================================================== */
 /* [GEMM] Matrix multiplication                                                                                       */
 /* ================================================================================================================== */
@@ -3483,30 +3719,44 @@ MIXPREC_INLINE int mixprec_is_overflow_(mixprec_overflow overflow) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
-                                              size_t n, const mixprec_convert_options *options) {
+/* Options, or NULL, as kernels, rounding and scale (1 when there is none). */
+static mixprec_status mixprec_check_options_(const mixprec_convert_options *options, const mixprec_kernels_ **kernels,
+                                             mixprec_how_ *how, float *scale) {
     static const mixprec_convert_options none = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
-    const mixprec_kernels_ *kernels;
-    size_t dst_bytes, src_bytes;
-    mixprec_how_ how;
-    mixprec_fp_ environment;
-    uint32_t scale;
+    uint32_t bits;
     if (!options)
         options = &none;
-    if (!mixprec_size_of_(dst_type) || !mixprec_size_of_(src_type))
-        return MIXPREC_ERR_DTYPE;
     if (!mixprec_is_round_(options->round))
         return MIXPREC_ERR_ROUND;
     if (!mixprec_is_overflow_(options->overflow))
         return MIXPREC_ERR_OVERFLOW;
-    scale = mixprec_f32_bits_(options->scale);
-    if ((scale & 0x7FFFFFFFu) == 0)
-        scale = 0x3F800000u;
-    if (scale >= 0x7F800000u)
+    bits = mixprec_f32_bits_(options->scale);
+    if (bits << 1 == 0)
+        bits = 0x3F800000u;
+    if (bits >= 0x7F800000u) /* Inf, NaN, negative */
         return MIXPREC_ERR_SCALE;
-    kernels = mixprec_kernels_of_(options->isa);
-    if (!kernels)
-        return MIXPREC_ERR_ISA;
+    *scale = mixprec_f32_from_bits_(bits);
+    *kernels = mixprec_kernels_of_(options->isa);
+    how->round = options->round;
+    how->overflow = options->overflow;
+    how->seed = options->seed;
+    how->index = options->offset;
+    return *kernels ? MIXPREC_OK : MIXPREC_ERR_ISA;
+}
+
+MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                              size_t n, const mixprec_convert_options *options) {
+    const mixprec_kernels_ *kernels;
+    size_t dst_bytes, src_bytes;
+    mixprec_status status;
+    mixprec_how_ how;
+    mixprec_fp_ environment;
+    float scale;
+    if (!mixprec_size_of_(dst_type) || !mixprec_size_of_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    status = mixprec_check_options_(options, &kernels, &how, &scale);
+    if (status != MIXPREC_OK)
+        return status;
     if (n == 0)
         return MIXPREC_OK;
     if (!dst || !src)
@@ -3517,29 +3767,26 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
     src_bytes = mixprec_bytes_of_(src_type, n);
     if (dst != src && mixprec_overlap_(dst, dst_bytes, src, src_bytes))
         return MIXPREC_ERR_OVERLAP;
-    if (dst_type == src_type && scale == 0x3F800000u) {
+    if (dst_type == src_type && mixprec_f32_bits_(scale) == 0x3F800000u) {
         if (dst != src)
             mixprec_copy_(dst, src, dst_bytes);
         return MIXPREC_OK;
     }
-    how.round = options->round;
-    how.overflow = options->overflow;
-    how.seed = options->seed;
-    how.index = options->offset;
     environment = mixprec_fp_begin_();
     if (dst != src || dst_bytes <= src_bytes) {
-        mixprec_convert_run_(kernels, dst, dst_type, src, src_type, n, &how, mixprec_f32_from_bits_(scale));
+        mixprec_convert_run_(kernels, dst, dst_type, src, src_type, n, &how, scale);
     } else {
         /* Widening in place: from the end, each block read before it is overwritten. */
+        uint64_t offset = how.index;
         size_t i = n;
         while (i) {
             double block[MIXPREC_BLOCK_];
             size_t count = i % MIXPREC_BLOCK_ ? i % MIXPREC_BLOCK_ : MIXPREC_BLOCK_;
             i -= count;
             mixprec_copy_(block, (const char *)src + mixprec_bytes_of_(src_type, i), mixprec_bytes_of_(src_type, count));
-            how.index = options->offset + i;
+            how.index = offset + i;
             mixprec_convert_run_(kernels, (char *)dst + mixprec_bytes_of_(dst_type, i), dst_type, block, src_type, count, &how,
-                                 mixprec_f32_from_bits_(scale));
+                                 scale);
         }
     }
     mixprec_fp_end_(environment);
@@ -3549,6 +3796,32 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n) {
     return mixprec_convert_ex(dst, dst_type, src, src_type, n, NULL);
+}
+
+MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
+                                         mixprec_dtype to, const mixprec_convert_options *options) {
+    static const mixprec_statistics empty = {0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, {0}};
+    const mixprec_kernels_ *kernels;
+    mixprec_fp_ environment;
+    mixprec_status status;
+    mixprec_how_ how;
+    float scale;
+    if (!mixprec_size_of_(src_type) || !mixprec_size_of_(to) || to == MIXPREC_F64)
+        return MIXPREC_ERR_DTYPE;
+    status = mixprec_check_options_(options, &kernels, &how, &scale);
+    if (status != MIXPREC_OK)
+        return status;
+    if (!stats || (n && !src))
+        return MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    if (mixprec_overlap_(stats, sizeof *stats, src, mixprec_bytes_of_(src_type, n)))
+        return MIXPREC_ERR_OVERLAP;
+    *stats = empty;
+    environment = mixprec_fp_begin_();
+    mixprec_stats_run_(kernels, stats, src, src_type, n, to, &how, scale);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
 }
 #endif
 
