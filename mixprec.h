@@ -4148,7 +4148,7 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
 /* [HISTORY] Changes and the licence text                                                                             */
 /* ================================================================================================================== */
 
-/* 0.1.0  Conversions, GEMM and the loss scaler, in portable C, AVX2, AVX-512, and NEON (conversions).
+/* 0.1.0  Conversions for fifteen formats, GEMM and the loss scaler, in portable C, AVX2, AVX-512, and NEON (conversions).
 
    This software is available under two licences: choose whichever you prefer.
 
