@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme builds targets size) format clean
+.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme builds targets size bench) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -55,6 +55,8 @@ check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
+check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
+	@sh tests/check_bench.sh
 
 format: ## clang-format on all C sources
 	clang-format -i mixprec.h tests/*.[ch] $(wildcard bench/*.[ch])
@@ -62,7 +64,7 @@ format: ## clang-format on all C sources
 clean: ## remove $(BUILD)
 	rm -rf $(BUILD)
 
-$(BUILD)/test_%: tests/test_%.c tests/test.h mixprec.h
+$(BUILD)/test_%: tests/test_%.c $(wildcard tests/*.h) mixprec.h
 	@mkdir -p $(BUILD)
 	$(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -pthread -o $@ $< -lm
 

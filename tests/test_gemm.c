@@ -14,9 +14,6 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "test.h"
 
@@ -44,6 +41,7 @@ static void counting_free(void *memory) {
 #endif
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "environment.h"
 
 /* ---- random numbers ---- */
 
@@ -766,7 +764,7 @@ static void test_rounding(void) {
 /* ---- NaN, Inf and what must not be read ---- */
 
 static void test_nan_and_inf(void) {
-    static const double odd_factors[] = {1, HUGE_VAL, -HUGE_VAL, (double)NAN, 1e300, -2};
+    const double odd_factors[] = {1, HUGE_VAL, -HUGE_VAL, (double)NAN, 1e300, -2};
     int x, y, i, specials = 0;
     random_state = 8;
     for (x = 0; x < DTYPE_COUNT; x++)
@@ -1074,32 +1072,7 @@ static void test_same_bits(void) {
 
 /* ---- the caller's floating-point environment ---- */
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#if defined(__x86_64__)
-/* MXCSR: bits 13-14 rounding, 15 FTZ, 6 DAZ, 7-12 exception masks, 0-5 flags. Some flag is set, to be kept. */
-static const unsigned environments[] = {0x1F80, 0x3F80, 0x5F80, 0x7F80, 0x9FC0, 0xFFC1, 0x1FC0,
-                                        0x9F80, 0x1FA0, 0x0000, 0x8040, 0x2000, 0x1F9F};
-typedef unsigned environment;
-static environment get_environment(void) {
-    return _mm_getcsr();
-}
-static void set_environment(environment value) {
-    _mm_setcsr(value);
-}
-#else
-/* FPCR: bits 22-23 rounding, 24 flush to zero, 25 default NaN. */
-static const uint64_t environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24};
-typedef uint64_t environment;
-static environment get_environment(void) {
-    environment value;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(value));
-    return value;
-}
-static void set_environment(environment value) {
-    __asm__ volatile("msr fpcr, %0" : : "r"(value));
-}
-#endif
-
+#if HAVE_ENVIRONMENT
 static void test_environment(void) {
     static const mixprec_dtype types[][3] = {
         {MIXPREC_F16, MIXPREC_F16, MIXPREC_F32},   {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32},
@@ -1365,7 +1338,7 @@ int main(int argc, char **argv) {
         {"gemm: error bound", test_error_bound},
         {"gemm: single rows, column ranges, threads", test_splits},
         {"gemm: same bits on every path and in every layout", test_same_bits},
-#if defined(__x86_64__) || defined(__aarch64__)
+#if HAVE_ENVIRONMENT
         {"gemm: the caller's floating-point environment", test_environment},
 #endif
         {"gemm: every error status", test_statuses},

@@ -7,14 +7,12 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 #include "golden_scaler.h"
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "environment.h"
 
 /* ---- helpers ---- */
 
@@ -243,7 +241,7 @@ static void test_interval_changes(void) {
 
 static void test_static_scale(void) {
     static const float scales[] = {1024, 1, 3.7f, FLT_MIN, FLT_MAX};
-    static const float bad_scales[] = {0, -0.0f, -1, HUGE_VALF, -HUGE_VALF, NAN, 1e-40f};
+    const float bad_scales[] = {0, -0.0f, -1, HUGE_VALF, -HUGE_VALF, NAN, 1e-40f};
     mixprec_scaler s, before;
     size_t i;
     int step;
@@ -617,32 +615,7 @@ static void test_several_tensors(void) {
 
 /* ---- the caller's floating-point environment ---- */
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#if defined(__x86_64__)
-/* MXCSR: bits 13-14 rounding, 15 FTZ, 6 DAZ, 7-12 exception masks, 0-5 flags. Some flag is set, to be kept. */
-static const unsigned environments[] = {0x1F80, 0x3F80, 0x5F80, 0x7F80, 0x9FC0, 0xFFC1, 0x1FC0,
-                                        0x9F80, 0x1FA0, 0x0000, 0x8040, 0x2000, 0x1F9F};
-typedef unsigned environment;
-static environment get_environment(void) {
-    return _mm_getcsr();
-}
-static void set_environment(environment value) {
-    _mm_setcsr(value);
-}
-#else
-/* FPCR: bits 22-23 rounding, 24 flush to zero, 25 default NaN. */
-static const uint64_t environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24};
-typedef uint64_t environment;
-static environment get_environment(void) {
-    environment value;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(value));
-    return value;
-}
-static void set_environment(environment value) {
-    __asm__ volatile("msr fpcr, %0" : : "r"(value));
-}
-#endif
-
+#if HAVE_ENVIRONMENT
 static void test_environment(void) {
     size_t t, e, i, q;
     random_state = 5;
@@ -813,7 +786,7 @@ int main(int argc, char **argv) {
         {"scaler: Inf by unscaling", test_inf_by_unscaling},
         {"scaler: unscaled values of PyTorch", test_golden_unscale},
         {"scaler: several tensors and optimisers", test_several_tensors},
-#if defined(__x86_64__) || defined(__aarch64__)
+#if HAVE_ENVIRONMENT
         {"scaler: the caller's floating-point environment", test_environment},
 #endif
         {"scaler: every error status", test_statuses},

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Runs the benchmark in short: it must end well and write its three files; wrong options must end with one line and exit
+# status 2. Speed is not judged. Run from the repository's root: sh tests/check_bench.sh
+
+. tests/check.sh
+
+rm -f "$BUILD"/bench/results.csv "$BUILD"/bench/results.json "$BUILD"/bench/report.html
+check "bench: runs" "${MAKE:-make}" bench BENCH_ARGS=--quick
+for name in results.csv results.json report.html; do
+    check "bench: writes $name" test -s "$BUILD/bench/$name"
+done
+check "bench: the columns of results.csv" grep -q -x 'suite,case,dtype,isa,threads,impl,metric,value' "$BUILD/bench/results.csv"
+
+# wrong OPTIONS...: exit status 2 and one line on stderr
+wrong() {
+    "$BUILD/bench/bench" "$@" >"$work/out" 2>"$work/err"
+    [ $? -eq 2 ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/err")" -eq 1 ]
+}
+for options in --fast "--threads 0" "--seconds x" "--filter nothing-has-this-name" --threads; do
+    # shellcheck disable=SC2086
+    check "bench: refuses $options" wrong $options
+done
+
+summary
