@@ -18,33 +18,34 @@
 
    What is guaranteed
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
-       once, subnormals and -0 are kept, a NaN stays a NaN. The bits do not depend on the CPU, the compiler, its options
-       (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
-     - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same bits
-       on every instruction set, for any batch size, leading dimension, blocking and split over threads.
-     - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller come
-       back as they were. A call that returns an error has not written to its outputs.
+       once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
+       its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
+     - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
+       bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
+     - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller
+       come back as they were. A call that returns an error has not written to its outputs.
 
-   What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major matrices.
+   What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major
+   matrices.
 
    Contents (search for the tag in square brackets)
-     [TOP]       this page
-     [CONFIG]    macros to set before the include
-     [TYPES]     formats, enumerations, status codes, structures
-     [SCALAR]    one number at a time, inline, integer-only
-     [API]       the functions and their contracts; stop reading there if you only use the library
-     [PLATFORM]  compiler attributes, memory, the floating-point environment
-     [CPU]       which instruction set this machine has
-     [VEC-C]     kernels in portable C
-     [VEC-AVX2]  kernels for AVX2 + F16C + FMA
+     [TOP]        this page
+     [CONFIG]     macros to set before the include
+     [TYPES]      formats, enumerations, status codes, structures
+     [SCALAR]     one number at a time, inline, integer-only
+     [API]        the functions and their contracts; stop reading there if you only use the library
+     [PLATFORM]   compiler attributes, memory, the floating-point environment
+     [CPU]        which instruction set this machine has
+     [VEC-C]      kernels in portable C
+     [VEC-AVX2]   kernels for AVX2 + F16C + FMA
      [VEC-AVX512] kernels for AVX-512 F/BW/DQ/VL
-     [VEC-NEON]  kernels for AArch64
-     [CONVERT]   arrays from any type to any type
-     [GEMM]      matrix multiplication
-     [SCALER]    the loss scaler
-     [DISPATCH]  one table of kernels for each instruction set
-     [PUBLIC]    argument checks and entry points
-     [HISTORY]   changes and the licence text
+     [VEC-NEON]   kernels for AArch64
+     [CONVERT]    arrays from any type to any type
+     [GEMM]       matrix multiplication
+     [SCALER]     the loss scaler
+     [DISPATCH]   one table of kernels for each instruction set
+     [PUBLIC]     argument checks and entry points
+     [HISTORY]    changes and the licence text
 */
 
 #ifndef MIXPREC_H
@@ -65,14 +66,14 @@
    MIXPREC_STATIC           Every function becomes static: several files may then each have the implementation.
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
-   MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in the
-                            workspace it is given, or, more slowly and in portable C, in about 2 KB of stack.
+   MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
+                            the workspace it is given, or, more slowly and in portable C, in about 2 KB of stack.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert and mixprec_convert_ex.
    MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
-   MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. Default 32768.
+   MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. 32768.
    MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
 
 #if defined(MIXPREC_MALLOC) != defined(MIXPREC_FREE)
@@ -100,16 +101,18 @@
 #define MIXPREC_API extern
 #endif
 
-/* The number of products that GEMM sums before it adds the sum to the total: part of the definition of the result, so it
-   is no option. 512 ran within 0.5 % of 1024 in an AVX-512 kernel and keeps the panel of B of an AVX2 kernel in L1. */
+/* The number of products that GEMM sums before it adds the sum to the total: part of the definition of the result, so
+   it is no option. 512 ran within 0.5 % of 1024 in an AVX-512 kernel and keeps the panel of B of an AVX2 kernel in
+   L1. */
 #define MIXPREC_GEMM_KBLOCK 512
 
 /* ================================================================================================================== */
 /* [TYPES] Formats, enumerations, status codes, structures                                                            */
 /* ================================================================================================================== */
 
-/* Storage types: the bits, nothing else. Four distinct structures, so that the compiler refuses to mix formats and never
-   promotes one to an integer. Layout-compatible with __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2, _Float16. */
+/* Storage types: the bits, nothing else. Four distinct structures, so that the compiler refuses to mix formats and
+   never promotes one to an integer. Layout-compatible with __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2,
+   _Float16. */
 typedef struct mixprec_f16 {
     uint16_t bits; /* IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits */
 } mixprec_f16;
@@ -117,18 +120,19 @@ typedef struct mixprec_bf16 {
     uint16_t bits; /* bfloat16: the upper half of a binary32: 1, 8, 7 */
 } mixprec_bf16;
 typedef struct mixprec_e4m3 {
-    uint8_t bits; /* OCP 8-bit floating point (OFP8) revision 1.0, E4M3: 1, 4, 3; no Inf; NaN is 0x7F and 0xFF; max 448 */
+    uint8_t bits; /* OCP OFP8 revision 1.0, E4M3: 1, 4, 3; no Inf; NaN is 0x7F and 0xFF; max 448 */
 } mixprec_e4m3;
 typedef struct mixprec_e5m2 {
-    uint8_t bits; /* OFP8 revision 1.0, E5M2: 1, 5, 2; Inf and NaN as in IEEE 754; max 57344 */
+    uint8_t bits; /* OCP OFP8 revision 1.0, E5M2: 1, 5, 2; Inf and NaN as in IEEE 754; max 57344 */
 } mixprec_e5m2;
 
-/* More storage formats, for conversion. MX: OCP Microscaling Formats (MX) specification 1.0. */
+/* More storage formats, for conversion. FNUZ: Noune et al., arXiv:2206.02915, and AMD CDNA 3. MX: OCP Microscaling
+   Formats (MX) specification 1.0. */
 typedef struct mixprec_e4m3fnuz {
-    uint8_t bits; /* 1, 4, 3, bias 8; no Inf, no -0; NaN is 0x80; max 240 (AMD CDNA 3; Noune et al., arXiv:2206.02915) */
+    uint8_t bits; /* FNUZ: 1, 4, 3, bias 8; no Inf, no -0; NaN is 0x80; max 240 */
 } mixprec_e4m3fnuz;
 typedef struct mixprec_e5m2fnuz {
-    uint8_t bits; /* 1, 5, 2, bias 16; no Inf, no -0; NaN is 0x80; max 57344 (likewise) */
+    uint8_t bits; /* FNUZ: 1, 5, 2, bias 16; no Inf, no -0; NaN is 0x80; max 57344 */
 } mixprec_e5m2fnuz;
 typedef struct mixprec_e4m3ieee {
     uint8_t bits; /* 1, 4, 3, bias 7 with Inf and NaN as in IEEE 754; max 240: ml_dtypes' float8_e4m3 */
@@ -143,7 +147,7 @@ typedef struct mixprec_e3m2 {
     uint8_t bits; /* MX fp6: 1, 3, 2 in the low six bits, the others 0; no Inf, no NaN; max 28 */
 } mixprec_e3m2;
 typedef struct mixprec_e2m1 {
-    uint8_t bits; /* MX fp4: 1, 2, 1 in the low four bits; no Inf, no NaN; max 6. In ARRAYS two to a byte: see MIXPREC_E2M1 */
+    uint8_t bits; /* MX fp4: 1, 2, 1 in the low four bits; no Inf, no NaN; max 6. In arrays two to a byte */
 } mixprec_e2m1;
 typedef struct mixprec_e8m0 {
     uint8_t bits; /* MX scale: 2^(bits - 127), unsigned, no zero; NaN is 0xFF */
@@ -152,9 +156,9 @@ typedef struct mixprec_i8 {
     int8_t bits; /* an integer from -128 to 127 */
 } mixprec_i8;
 
-/* The format table: everything about a binary floating-point format follows from one row.
-   X(name, enumerator, bits, mantissa bits, exponent bias, largest finite code, code of an overflow in the IEEE policy, code of
-   NaN, what is special) */
+/* The format table: everything about a binary floating-point format follows from one row. X(name, enumerator, bits,
+   mantissa bits, exponent bias, largest finite code, code of an overflow in the IEEE policy, code of NaN, what is
+   special) */
 #define MIXPREC_FORMATS_(X)                                                                                            \
     X(f32, MIXPREC_F32, 32, 23, 127, 0x7F7FFFFFu, 0x7F800000u, 0x7FC00000u, MIXPREC_IEEE_)                             \
     MIXPREC_NARROW_FORMATS_(X)
@@ -174,8 +178,9 @@ typedef struct mixprec_i8 {
     X(e3m2, MIXPREC_E3M2, 6, 2, 3, 0x1Fu, 0x1Fu, 0x1Fu, MIXPREC_FINITE_)                                               \
     X(e2m1, MIXPREC_E2M1, 4, 1, 1, 0x7u, 0x7u, 0x7u, MIXPREC_FINITE_)
 
-/* The limits as constants, named as in float.h: the largest finite number, the smallest normal and the smallest positive one,
-   the distance from 1 to the next, the bits of the significand with its leading one. mixprec_format gives them as data. */
+/* The limits as constants, named as in float.h: the largest finite number, the smallest normal and the smallest
+   positive one, the distance from 1 to the next, the bits of the significand with its leading one. mixprec_format gives
+   them as data. */
 #define MIXPREC_F16_MAX 65504.0f
 #define MIXPREC_F16_MIN 6.103515625e-05f
 #define MIXPREC_F16_TRUE_MIN 5.9604644775390625e-08f
@@ -252,7 +257,7 @@ typedef enum mixprec_dtype {
     MIXPREC_E3M4,
     MIXPREC_E2M3,
     MIXPREC_E3M2,
-    MIXPREC_E2M1, /* arrays: element i in the low four bits of byte i / 2 when i is even, in the high four when it is odd */
+    MIXPREC_E2M1, /* arrays: element i in byte i / 2, in its low four bits when i is even, in the high four when odd */
     MIXPREC_E8M0,
     MIXPREC_I8
 } mixprec_dtype;
@@ -261,16 +266,17 @@ typedef enum mixprec_dtype {
 typedef enum mixprec_round {
     MIXPREC_ROUND_NEAREST_EVEN = 0,
     MIXPREC_ROUND_TOWARD_ZERO,
-    MIXPREC_ROUND_UP,          /* toward +Inf */
-    MIXPREC_ROUND_DOWN,        /* toward -Inf */
+    MIXPREC_ROUND_UP,           /* toward +Inf */
+    MIXPREC_ROUND_DOWN,         /* toward -Inf */
     MIXPREC_ROUND_NEAREST_AWAY, /* ties away from zero */
-    MIXPREC_ROUND_STOCHASTIC   /* up with the probability of the discarded fraction: see mixprec_encode */
+    MIXPREC_ROUND_STOCHASTIC    /* up with the probability of the discarded fraction: see mixprec_encode */
 } mixprec_round;
 
 /* What becomes of a value that is too large after rounding, and of Inf. NaN stays NaN always. */
 typedef enum mixprec_overflow {
-    MIXPREC_OVERFLOW_IEEE = 0,         /* Inf; NaN where there is no Inf (E4M3, FNUZ, E8M0), +-max where there is neither (fp6,
-                                          fp4, int8); to +-max where IEEE 754 says so for a directed mode */
+    /* Inf; NaN where there is no Inf (E4M3, FNUZ, E8M0), +-max where there is neither (fp6, fp4, int8); to +-max where
+       IEEE 754 says so for a directed mode */
+    MIXPREC_OVERFLOW_IEEE = 0,
     MIXPREC_OVERFLOW_SATURATE,         /* +-max, for Inf too: CUDA's __NV_SATFINITE */
     MIXPREC_OVERFLOW_SATURATE_KEEP_INF /* +-max for finite values; Inf as in the IEEE policy: ml_dtypes' saturation */
 } mixprec_overflow;
@@ -305,17 +311,18 @@ typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
     MIXPREC_STATUSES_(MIXPREC_STATUS_)
 #undef MIXPREC_STATUS_
-    MIXPREC_STATUS_COUNT
+        MIXPREC_STATUS_COUNT
 } mixprec_status;
 
-/* Options of mixprec_convert_ex. All zero: round to nearest even, IEEE overflow, no scaling, the best instruction set. */
+/* Options of mixprec_convert_ex. All zero: round to nearest even, IEEE overflow, no scaling, the best instruction
+   set. */
 typedef struct mixprec_convert_options {
     mixprec_round round;
     mixprec_overflow overflow;
     float scale;     /* each element is multiplied by this first; 0 means 1. See mixprec_convert_ex. */
     mixprec_isa isa; /* run this path; for tests and benchmarks */
     uint64_t seed;   /* MIXPREC_ROUND_STOCHASTIC: the stream of random numbers ... */
-    uint64_t offset; /* ... and the index of element 0 in it: a caller who splits an array passes where each part starts */
+    uint64_t offset; /* ... and the index of element 0 in it: a caller who splits an array tells where a part starts */
 } mixprec_convert_options;
 
 /* The arguments of mixprec_gemm_ex. A field that is zero means the common case. */
@@ -326,32 +333,33 @@ typedef struct mixprec_gemm_desc {
     const double *beta;  /* NULL: 0, and C is not read. Rounded likewise. */
     const void *a;       /* m x k, or k x m when trans_a */
     mixprec_dtype a_type;
-    size_t lda; /* elements from one row to the next; 0: rows without gaps. ldb and ldc likewise. */
+    size_t lda;    /* elements from one row to the next; 0: rows without gaps. ldb and ldc likewise. */
     const void *b; /* k x n, or n x k when trans_b */
     mixprec_dtype b_type;
     size_t ldb;
     void *c; /* m x n */
     mixprec_dtype c_type;
     size_t ldc;
-    mixprec_round round; /* how results are narrowed to c_type; nothing to do where that is the accumulator's type or wider */
+    mixprec_round round; /* how results are narrowed to c_type; no matter where that is not narrower than the sums */
     mixprec_overflow overflow;
-    uint64_t seed, offset; /* MIXPREC_ROUND_STOCHASTIC: element (i, j) draws mixprec_random_bits(seed, offset + i * n + j) */
+    uint64_t seed;         /* MIXPREC_ROUND_STOCHASTIC: element (i, j) draws mixprec_random_bits(seed, ... */
+    uint64_t offset;       /* ... offset + i * n + j) */
     mixprec_isa isa;       /* run this path; for tests and benchmarks */
     void *workspace;       /* NULL: stack, or the allocator. Any alignment. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
 
-/* The state of a loss scaler: plain data, no pointers. A copy of it, or its bytes, is a checkpoint. The fields may be set
-   after mixprec_scaler_init; mixprec_scaler_check tells whether they make sense. */
+/* The state of a loss scaler: plain data, no pointers. A copy of it, or its bytes, is a checkpoint. The fields may be
+   set after mixprec_scaler_init; mixprec_scaler_check tells whether they make sense. */
 typedef struct mixprec_scaler {
-    float scale;            /* what the loss is multiplied by. 2^16 */
-    float min_scale;        /* the scale never falls below this, nor below 2^-126. 2^-14 */
-    float max_scale;        /* the scale never grows beyond this. 2^24 */
-    int32_t growth_interval; /* updates in a row without overflow before the scale grows. 2000 */
-    double growth_factor;   /* 2.0; 1.0 for a static scale */
-    double backoff_factor;  /* 0.5; 1.0 for a static scale */
-    int32_t hysteresis;     /* overflows before the scale falls. 1 */
-    int32_t growth_tracker; /* updates since the last overflow or growth */
+    float scale;             /* what the loss is multiplied by. 2^16 */
+    float min_scale;         /* the scale never falls below this, nor below 2^-126. 2^-14 */
+    float max_scale;         /* the scale never grows beyond this. 2^24 */
+    int32_t growth_interval; /* updates without overflow before the scale grows. 2000 */
+    double growth_factor;    /* 2.0; 1.0 for a static scale */
+    double backoff_factor;   /* 0.5; 1.0 for a static scale */
+    int32_t hysteresis;      /* overflows before the scale falls. 1 */
+    int32_t growth_tracker;  /* updates since the last overflow or growth */
     int32_t hysteresis_used; /* overflows so far that count towards hysteresis; 0 again after a growth interval */
     int32_t found_inf;       /* an Inf or NaN was seen since the last update */
 } mixprec_scaler;
@@ -362,16 +370,17 @@ typedef struct mixprec_statistics {
     uint64_t nan, inf, zero;       /* elements that are that already */
     uint64_t overflow;             /* finite elements larger in magnitude than the format's largest finite number */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
-    double amax, min_nonzero;      /* the largest and the smallest nonzero magnitude of the finite elements; 0 if there is none */
-    double signal, noise;          /* sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10 of their
-                                      ratio in dB */
-    uint64_t exponents[256];       /* elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below
-                                      2^-126, [254] for all from 2^127, [255] for Inf and NaN */
+    double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
+    /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. */
+    double signal, noise;
+    /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
+       from 2^127, [255] for Inf and NaN. */
+    uint64_t exponents[256];
 } mixprec_statistics;
 
 /* What a format can hold; from mixprec_format. */
 typedef struct mixprec_format_info {
-    const char *name; /* "f16": the enumerator's name in lower case */
+    const char *name;                             /* "f16": the enumerator's name in lower case */
     int bits, exponent_bits, mantissa_bits, bias; /* i8: 8, 0, 7, 0 */
     int has_inf, has_nan;
     double max, min_normal, min_subnormal;
@@ -382,8 +391,8 @@ typedef struct mixprec_format_info {
 /* [SCALAR] One number at a time: static inline, integer-only, no implementation needed                               */
 /* ================================================================================================================== */
 
-/* Integers only, so that neither -ffast-math, FTZ, DAZ, the rounding mode nor x87's extra precision can change a result,
-   and so that a CPU without a floating-point unit needs no software floating point for them. Thread-safe. */
+/* Integers only, so that neither -ffast-math, FTZ, DAZ, the rounding mode nor x87's extra precision can change a
+   result, and so that a CPU without a floating-point unit needs no software floating point for them. Thread-safe. */
 
 #if defined(__GNUC__) || defined(__TINYC__)
 #define MIXPREC_INLINE static inline __attribute__((unused))
@@ -391,8 +400,8 @@ typedef struct mixprec_format_info {
 #define MIXPREC_INLINE static inline
 #endif
 
-/* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that this
-   header supports defines it, in C++ too. */
+/* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that
+   this header supports defines it, in C++ too. */
 MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
     union {
         float value;
@@ -437,14 +446,15 @@ typedef struct mixprec_layout_ {
     int special;
 } mixprec_layout_;
 #define MIXPREC_LAYOUT_(name, dtype, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                 \
-    static const mixprec_layout_ mixprec_layout_##name##_ = {                                                          \
-        mantissa, bias, 1u << ((bits)-1), max_code, overflow_code, nan_code, special};
+    static const mixprec_layout_ mixprec_layout_##name##_ = {mantissa,      bias,     1u << ((bits)-1), max_code,      \
+                                                             overflow_code, nan_code, special};
 MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
 #undef MIXPREC_LAYOUT_
 
-/* Random bits for stochastic rounding: element `index` of stream `seed`. Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror,
-   Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; the generator of JAX), key = seed (low word, high word),
-   counter = index / 2 (low, high), output word index % 2. A pure function: any machine and any split of an array agree. */
+/* Random bits for stochastic rounding: element `index` of stream `seed`. Threefry-2x32 with 20 rounds (Salmon, Moraes,
+   Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; the generator of JAX), key = seed (low word, high
+   word), counter = index / 2 (low, high), output word index % 2. A pure function: any machine and any split of an array
+   agree. */
 MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
     static const uint8_t rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     uint32_t key[3], x0, x1;
@@ -466,9 +476,10 @@ MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
     return (index & 1) ? x1 : x0;
 }
 
-/* Rounding, one rule for every mode: `fraction` is what lies below the last kept bit, in units of 2^-32 of that bit; the
-   magnitude goes up when fraction + threshold carries out of 32 bits. Where the exact fraction is longer than 32 bits, a
-   lost nonzero part must stand in bit 0 of it, except for stochastic rounding, which is defined on its upper 32 bits. */
+/* Rounding, one rule for every mode: `fraction` is what lies below the last kept bit, in units of 2^-32 of that bit;
+   the magnitude goes up when fraction + threshold carries out of 32 bits. Where the exact fraction is longer than 32
+   bits, a lost nonzero part must stand in bit 0 of it, except for stochastic rounding, which is defined on its upper 32
+   bits. */
 MIXPREC_INLINE uint32_t mixprec_round_threshold_(mixprec_round round, uint32_t sign, uint32_t odd, uint32_t random) {
     switch (round) {
     case MIXPREC_ROUND_TOWARD_ZERO: return 0;
@@ -541,8 +552,9 @@ MIXPREC_INLINE uint32_t mixprec_rounded_(mixprec_parts_ parts, uint32_t sign, mi
 }
 
 /* Puts a number together: biased target exponent (at least 1) and the mantissa with its leading bit. */
-MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent, mixprec_parts_ parts,
-                                          mixprec_round round, mixprec_overflow overflow, uint32_t random) {
+MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent,
+                                          mixprec_parts_ parts, mixprec_round round, mixprec_overflow overflow,
+                                          uint32_t random) {
     uint32_t code = to->max_code + 1;
     /* One exponent above the largest one overflows whatever the mantissa; farther ones would not fit the addition. */
     if (exponent <= (int32_t)(to->max_code >> to->mantissa_bits) + 1)
@@ -592,9 +604,9 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_
     return mixprec_assemble_(to, sign, target, mixprec_shift64_(mantissa, shift, round), round, overflow, random);
 }
 
-/* E8M0 has one significant bit and neither sign, zero nor subnormals: negative numbers and zero become NaN, numbers below
-   2^-127 become 2^-127. Ties go up: with one bit every significand is odd, and IEEE 754-2019, 4.3.1, then takes the larger.
-   All of that as in ml_dtypes. Saturated: 2^127. */
+/* E8M0 has one significant bit and neither sign, zero nor subnormals: negative numbers and zero become NaN, numbers
+   below 2^-127 become 2^-127. Ties go up: with one bit every significand is odd, and IEEE 754-2019, 4.3.1, then takes
+   the larger. All of that as in ml_dtypes. Saturated: 2^127. */
 MIXPREC_INLINE uint32_t mixprec_narrow_e8m0_(uint64_t bits, mixprec_round round, mixprec_overflow overflow,
                                              uint32_t random) {
     int32_t exponent = (int32_t)(bits >> 52), code; /* with the sign, which is 0 here or irrelevant */
@@ -738,11 +750,12 @@ MIXPREC_SCALAR_FLOAT_(e2m3, uint8_t)
 MIXPREC_SCALAR_FLOAT_(e3m2, uint8_t)
 MIXPREC_SCALAR_FLOAT_(e2m1, uint8_t)
 MIXPREC_SCALAR_(e8m0, uint8_t, mixprec_widen_e8m0_(x.bits),
-                mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)), MIXPREC_ROUND_NEAREST_EVEN,
-                                     overflow, 0),
+                mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)),
+                                     MIXPREC_ROUND_NEAREST_EVEN, overflow, 0),
                 mixprec_narrow_e8m0_(mixprec_f64_bits_(value), MIXPREC_ROUND_NEAREST_EVEN, overflow, 0))
 MIXPREC_SCALAR_(i8, int8_t, mixprec_widen_i8_(x.bits),
-                mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)), MIXPREC_ROUND_NEAREST_EVEN, 0),
+                mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(value)), MIXPREC_ROUND_NEAREST_EVEN,
+                                   0),
                 mixprec_narrow_i8_(mixprec_f64_bits_(value), MIXPREC_ROUND_NEAREST_EVEN, 0))
 #undef MIXPREC_SCALAR_FLOAT_
 #undef MIXPREC_SCALAR_NARROW_
@@ -762,11 +775,11 @@ MIXPREC_INLINE const mixprec_layout_ *mixprec_layout_of_(mixprec_dtype dtype) {
     return NULL;
 }
 
-/* x rounded once to any format of 32 bits or fewer, in any mode; the code is returned in the low bits (i8: sign-extended
-   from 8 to 32 bits). `random` is used by MIXPREC_ROUND_STOCHASTIC only: with f = the discarded fraction of an ulp, the
-   magnitude is rounded up exactly when floor(f * 2^32) + random >= 2^32, so with uniform random bits the probability of
-   rounding up is floor(f * 2^32) / 2^32. Overflow is judged after rounding. For MIXPREC_F64, which does not fit, and for an
-   unknown dtype: 0. */
+/* x rounded once to any format of 32 bits or fewer, in any mode; the code is returned in the low bits (i8:
+   sign-extended from 8 to 32 bits). `random` is used by MIXPREC_ROUND_STOCHASTIC only: with f = the discarded fraction
+   of an ulp, the magnitude is rounded up exactly when floor(f * 2^32) + random >= 2^32, so with uniform random bits the
+   probability of rounding up is floor(f * 2^32) / 2^32. Overflow is judged after rounding. For MIXPREC_F64, which does
+   not fit, and for an unknown dtype: 0. */
 MIXPREC_INLINE uint32_t mixprec_encode(double x, mixprec_dtype dtype, mixprec_round round, mixprec_overflow overflow,
                                        uint32_t random) {
     const mixprec_layout_ *to = mixprec_layout_of_(dtype);
@@ -819,7 +832,8 @@ MIXPREC_INLINE uint32_t mixprec_code_next_up_(uint32_t code, const mixprec_layou
         return code;
     if ((code & format->sign_code) && magnitude)
         return mixprec_signed_(format, 1, magnitude - 1);
-    return magnitude == (format->special == MIXPREC_IEEE_ ? format->overflow_code : format->max_code) ? code : magnitude + 1;
+    return magnitude == (format->special == MIXPREC_IEEE_ ? format->overflow_code : format->max_code) ? code
+                                                                                                      : magnitude + 1;
 }
 /* Integers that order as the numbers do: -0 and +0 are equal. */
 MIXPREC_INLINE int32_t mixprec_code_key_(uint32_t code, const mixprec_layout_ *format) {
@@ -829,9 +843,9 @@ MIXPREC_INLINE int32_t mixprec_code_key_(uint32_t code, const mixprec_layout_ *f
 
 /* For each T of f16, bf16, e4m3, e5m2, e4m3fnuz, e5m2fnuz, e4m3ieee, e3m4, e2m3, e3m2, e2m1:
      int mixprec_T_isnan(mixprec_T), _isinf, _isfinite, _issubnormal, _signbit     1 or 0
-     int mixprec_T_equal(mixprec_T a, mixprec_T b), _less (a < b), _less_equal     as for floats: 0 when either is NaN, -0 equals 0
-     mixprec_T mixprec_T_next_up(mixprec_T), _next_down                            the neighbour toward +Inf, toward -Inf; NaN
-                                                                                   stays; so does the largest where there is no Inf
+     int mixprec_T_equal(mixprec_T a, mixprec_T b), _less (a < b), _less_equal     0 when either is NaN; -0 equals 0
+     mixprec_T mixprec_T_next_up(mixprec_T), _next_down                            the neighbour toward +Inf, -Inf; NaN
+                                                                                   stays, and the largest if there is no Inf
    Codes of fp6 and fp4 must have zeros above their width. */
 #define MIXPREC_CLASSIFY_(name, dtype, bits_, mantissa, bias, max_code, overflow_code, nan_code, special)              \
     MIXPREC_INLINE int mixprec_##name##_isnan(mixprec_##name x) {                                                      \
@@ -897,13 +911,13 @@ MIXPREC_NARROW_FORMATS_(MIXPREC_CLASSIFY_)
 
 MIXPREC_API const char *mixprec_status_string(mixprec_status status); /* never NULL */
 MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype);      /* "f16"; "unknown" for anything else */
-MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype);           /* bytes of the storage type; 0 for an unknown dtype */
-/* Bytes of an array of n elements: n times the size, but half of that, rounded up, for fp4 (MIXPREC_E2M1). 0 for an unknown
-   dtype, and for a size beyond an eighth of the address space. */
+MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype); /* bytes of the storage type; 0 for an unknown dtype */
+/* Bytes of an array of n elements: n times the size, but half of that, rounded up, for fp4 (MIXPREC_E2M1). 0 for an
+   unknown dtype, and for a size beyond an eighth of the address space. */
 MIXPREC_API size_t mixprec_dtype_bytes(mixprec_dtype dtype, size_t n);
-MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa);            /* "avx512"; "unknown" for anything else */
-MIXPREC_API int mixprec_isa_available(mixprec_isa isa);               /* 1 when compiled in and runnable here */
-MIXPREC_API mixprec_isa mixprec_isa_best(void);                       /* what MIXPREC_ISA_AUTO stands for here */
+MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa); /* "avx512"; "unknown" for anything else */
+MIXPREC_API int mixprec_isa_available(mixprec_isa isa);    /* 1 when compiled in and runnable here */
+MIXPREC_API mixprec_isa mixprec_isa_best(void);            /* what MIXPREC_ISA_AUTO stands for here */
 
 /* Fills *info with the limits of a format. MIXPREC_ERR_DTYPE for an unknown one, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_info *info);
@@ -911,26 +925,26 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
 /* ---- arrays ---- */
 
 #ifndef MIXPREC_NO_CONVERT
-/* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the IEEE
-   overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike (the memory
-   must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0.
-   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
+/* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the
+   IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
+   (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. Also:
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
 
-/* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32 (in
-   f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed; equal
-   types are then rounded too, not copied; an overflowing product counts as Inf. MIXPREC_OVERFLOW_SATURATE replaces Inf by
-   the largest finite number of any other dst type, f64 and f32 included. With MIXPREC_ROUND_STOCHASTIC element i uses
-   mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf,
-   negative), MIXPREC_ERR_ISA. */
-MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
-                                              size_t n, const mixprec_convert_options *options);
+/* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32
+   (in f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed;
+   equal types are then rounded too, not copied; an overflowing product counts as Inf. MIXPREC_OVERFLOW_SATURATE
+   replaces Inf by the largest finite number of any other dst type, f64 and f32 included. With MIXPREC_ROUND_STOCHASTIC
+   element i uses mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW,
+   MIXPREC_ERR_SCALE (NaN, Inf, negative), MIXPREC_ERR_ISA. */
+MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src,
+                                              mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
-/* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats: how many
-   elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written; sums are in f64, in
-   index order. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow policy is ignored.
-   Errors as for mixprec_convert_ex. */
+/* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
+   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written; sums
+   are in f64, in index order. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
+   policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
@@ -938,25 +952,26 @@ MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *
 /* ---- matrices ---- */
 
 #ifndef MIXPREC_NO_GEMM
-/* C = alpha op(A) op(B) + beta C, row-major; op(A) is m x k, op(B) is k x n, C is m x n; op(X) is X or its transpose. lda is
-   the distance in elements from one row of A as stored to the next: at least k (m when ta is MIXPREC_TRANS); ldb at least n
-   (k); ldc at least n; and at least 1. Every combination of dtypes is allowed.
+/* C = alpha op(A) op(B) + beta C, row-major; op(A) is m x k, op(B) is k x n, C is m x n; op(X) is X or its transpose.
+   lda is the distance in elements from one row of A as stored to the next: at least k (m when ta is MIXPREC_TRANS); ldb
+   at least n (k); ldc at least n; and at least 1. Every combination of dtypes is allowed.
 
-   Numbers. f64 times f64 accumulates in f64; everything else in fp32, to which an f64 operand paired with a narrower one is
-   first rounded. The order is part of the contract: k is split into chunks of MIXPREC_GEMM_KBLOCK = 512; within a chunk
-   s = 0, then s = fma(a, b, s) for rising k; the chunks' sums are added in rising order, t = s0, t = t + s1, ... Then the
-   epilogue, one rounding each: x = alpha * t, y = beta * c, x + y (only where beta is not 0), in the accumulator's type, or
-   in f64 when C is f64; then the narrowing to C's type, to nearest even, IEEE overflow.
-   Products of f16, e4m3 and e5m2 values are exact in fp32 (of bf16 too unless they under- or overflow), so a CPU without
-   FMA gives the same bits. For f32 and f64 the bits agree between paths that have FMA; portable C multiplies, then adds,
+   Numbers. f64 times f64 accumulates in f64; everything else in fp32, to which an f64 operand paired with a narrower
+   one is first rounded. The order is part of the contract: k is split into chunks of MIXPREC_GEMM_KBLOCK = 512; within
+   a chunk s = 0, then s = fma(a, b, s) for rising k; the chunks' sums are added in rising order, t = s0, t = t + s1,
+   ... Then the epilogue, one rounding each: x = alpha * t, y = beta * c, x + y (only where beta is not 0), in the
+   accumulator's type, or in f64 when C is f64; then the narrowing to C's type, to nearest even, IEEE overflow. Products
+   of f16, e4m3 and e5m2 values are exact in fp32 (of bf16 too unless they under- or overflow), so a CPU without FMA
+   gives the same bits. For f32 and f64 the bits agree between paths that have FMA; portable C multiplies, then adds,
    unless the compiler contracts it. A NaN is a NaN, but its payload and sign are not specified. Compiling this header's
-   implementation with -ffast-math voids the order in portable C.
-   The caller's rounding mode, FTZ and DAZ have no effect on x86-64 and AArch64; subnormals are kept.
+   implementation with -ffast-math voids the order in portable C. The caller's rounding mode, FTZ and DAZ have no effect
+   on x86-64 and AArch64; subnormals are kept.
 
-   As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which may
-   then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B: MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not
-   touched. Workspace comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails).
-   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
+   As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which
+   may then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B:
+   MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not touched. Workspace comes from the stack when small, else
+   from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails). Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE,
+   MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
 
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
    rounding, when .offset is the first row times n). */
@@ -965,13 +980,13 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
                                         size_t ldc);
 
-/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Also: MIXPREC_ERR_ROUND,
-   MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE. */
+/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Also:
+   MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
-/* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer may
-   be NULL. Fields .workspace and .workspace_size are ignored. Returns what mixprec_gemm_ex would say of the sizes, types
-   and modes; on an error nothing is written. */
+/* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer
+   may be NULL. Fields .workspace and .workspace_size are ignored. Returns what mixprec_gemm_ex would say of the sizes,
+   types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 #endif
 
@@ -983,24 +998,25 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    scale stays a finite normal number within [min_scale, max_scale] whatever happens. */
 MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
 
-/* A scale that never changes; steps with an overflow are still skipped. MIXPREC_ERR_SCALE, and no write, unless scale is
-   finite, normal and positive. MIXPREC_ERR_NULL. */
+/* A scale that never changes; steps with an overflow are still skipped. MIXPREC_ERR_SCALE, and no write, unless scale
+   is finite, normal and positive. MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, float scale);
 
-/* MIXPREC_OK when the fields make sense, after they were set by hand or read from a file: scale, min_scale and max_scale
-   finite, normal, positive and in order; growth factor finite and >= 1, backoff factor in (0, 1]; interval, hysteresis >= 1;
-   trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
+/* MIXPREC_OK when the fields make sense, after they were set by hand or read from a file: scale, min_scale and
+   max_scale finite, normal, positive and in order; growth factor finite and >= 1, backoff factor in (0, 1]; interval,
+   hysteresis >= 1; trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler);
 
 /* loss * scale. Multiply the loss with it, or the gradient that starts the backward pass. */
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss);
 
-/* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32. grad is f32, f64, f16, bf16, e4m3 or e5m2; dst may be grad
-   itself when that is f32, and must not overlap it otherwise. Returns 1 when an element of grad is Inf or NaN, or became Inf
-   by unscaling, else 0; the scaler keeps that until mixprec_scaler_update. All of dst is written in either case. Call it
-   once per gradient tensor; with several optimisers, OR the results of each one's tensors to learn which of them to skip.
-   Bad arguments: the negative of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing written or kept.
-   The scaler is written to: threads that share one need a copy each, whose found_inf fields are then OR-ed. */
+/* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32. grad is f32, f64, f16, bf16, e4m3 or e5m2; dst may be
+   grad itself when that is f32, and must not overlap it otherwise. Returns 1 when an element of grad is Inf or NaN, or
+   became Inf by unscaling, else 0; the scaler keeps that until mixprec_scaler_update. All of dst is written in either
+   case. Call it once per gradient tensor; with several optimisers, OR the results of each one's tensors to learn which
+   of them to skip. Bad arguments: the negative of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing
+   written or kept. The scaler is written to: threads that share one need a copy each, whose found_inf fields are then
+   OR-ed. */
 MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
                                        size_t n);
 
@@ -1008,11 +1024,11 @@ MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const
 MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
                                           size_t n, mixprec_isa isa);
 
-/* Ends a step: once, after all gradients of all optimisers are unscaled. Returns 1: take the step, 0: skip it (found_inf
-   was set). Then adapts the scale. After an overflow the growth tracker restarts and one unit of hysteresis is used up;
-   when none is left, scale = max((float)(scale * backoff_factor), min_scale). Otherwise the tracker counts up; on reaching
-   growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor), unless that were not
-   finite or above max_scale, when the scale stays. Clears found_inf. */
+/* Ends a step: once, after all gradients of all optimisers are unscaled. Returns 1: take the step, 0: skip it
+   (found_inf was set). Then adapts the scale. After an overflow the growth tracker restarts and one unit of hysteresis
+   is used up; when none is left, scale = max((float)(scale * backoff_factor), min_scale). Otherwise the tracker counts
+   up; on reaching growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor),
+   unless that were not finite or above max_scale, when the scale stays. Clears found_inf. */
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #endif
 
@@ -1250,19 +1266,20 @@ typedef struct mixprec_kernels_ {
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
-       tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w + i]. */
+       tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
+       i]. */
     size_t tile_rows, tile_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; block_depth in chunks */
-    /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is at
-       src[i + p * ld] when along is 1, else at src[i * ld + p]. */
+    /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
+       at src[i + p * ld] when along is 1, else at src[i * ld + p]. */
     void (*pack)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
                  size_t depth, int wide);
-    /* t[i * ldt + j] = or += the products of the panels a (tile_rows wide) and b, in the canonical order, for i < rows, j <
-       columns. `depth` spans whole chunks but for the end of k. */
-    void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt, int first,
-                 int wide);
-    /* tile for at most direct_rows rows, fp32 accumulators, and a B that is not packed: its columns lie `stride` bytes apart,
-       as rows in memory. Packing a B that is used so little would cost more than the products. May be NULL. */
+    /* t[i * ldt + j] = or += the products of the panels a (tile_rows wide) and b, in the canonical order, for i < rows,
+       j < columns. `depth` spans whole chunks but for the end of k. */
+    void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
+                 int first, int wide);
+    /* tile for at most direct_rows rows, fp32 accumulators, and a B that is not packed: its columns lie `stride` bytes
+       apart, as rows in memory. Packing a B that is used so little would cost more than the products. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, const char *b, mixprec_dtype type,
                    size_t stride, float *t, size_t ldt, int first);
     size_t direct_rows;
@@ -1300,7 +1317,7 @@ static unsigned mixprec_xcr0_(void) {
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
 static mixprec_isa mixprec_detect_(void) {
     unsigned r[4], leaf1_c, leaf7_b, xcr0;
-    const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, OSXSAVE, AVX, F16C */
+    const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
     mixprec_cpuid_(0, r);
     if (r[0] < 7)
@@ -1387,14 +1404,16 @@ MIXPREC_FLATTEN_ void mixprec_load_c_(float *dst, const void *src, mixprec_dtype
     }
 }
 
-/* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and correctly
-   rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
+/* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and
+   correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
 static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
     size_t i;
     for (i = 0; i < n; i++) {
         uint64_t bits = mixprec_f64_bits_(src[i]);
-        uint32_t code = mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_IEEE, 0);
-        dst[i] = mixprec_f32_from_bits_(code | (mixprec_f32_bits_to_f64_bits_(code) != bits && (code & 0x7FFFFFFFu) < 0x7F800000u));
+        uint32_t code =
+            mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_IEEE, 0);
+        dst[i] = mixprec_f32_from_bits_(
+            code | (mixprec_f32_bits_to_f64_bits_(code) != bits && (code & 0x7FFFFFFFu) < 0x7F800000u));
     }
 }
 
@@ -1478,8 +1497,7 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
                 t[i][j] = s[i * MIXPREC_TILE_COLUMNS_C_ + j];                                                          \
         for (; depth; depth--, a += MIXPREC_TILE_ROWS_C_, b += MIXPREC_TILE_COLUMNS_C_) {                              \
             MIXPREC_UNROLL_ for (i = 0; i < MIXPREC_TILE_ROWS_C_; i++)                                                 \
-                MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++)                                          \
-                    t[i][j] = fma(a[i], b[j], t[i][j]);                                                                \
+                MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++) t[i][j] = fma(a[i], b[j], t[i][j]);      \
         }                                                                                                              \
         for (i = 0; i < MIXPREC_TILE_ROWS_C_; i++)                                                                     \
             for (j = 0; j < MIXPREC_TILE_COLUMNS_C_; j++)                                                              \
@@ -1505,8 +1523,8 @@ MIXPREC_ACCUMULATE_C_(float, MIXPREC_FMA_F32_)
 MIXPREC_ACCUMULATE_C_(double, MIXPREC_FMA_F64_)
 #undef MIXPREC_ACCUMULATE_C_
 
-static void mixprec_tile_c_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
-                            int first, int wide) {
+static void mixprec_tile_c_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t,
+                            size_t ldt, int first, int wide) {
     if (wide)
         mixprec_tile_double_c_(rows, columns, depth, (const double *)a, (const double *)b, (double *)t, ldt, first);
     else
@@ -1556,9 +1574,9 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
 
 /* ---- fp32 from a dtype ---- */
 
-/* 16 bytes of E4M3 as 16 half-precision numbers of 1/256 of their value: the exponent field keeps its place at the bottom of
-   the wider one. x + (x & 0x4000) moves the sign from bit 14 to 15; adding 0x80 carries into bit 14 for NaN (0x7F) only,
-   which completes an exponent of all ones. */
+/* 16 bytes of E4M3 as 16 half-precision numbers of 1/256 of their value: the exponent field keeps its place at the
+   bottom of the wider one. x + (x & 0x4000) moves the sign from bit 14 to 15; adding 0x80 carries into bit 14 for NaN
+   (0x7F) only, which completes an exponent of all ones. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_to_half_avx2_(__m128i codes) {
     const __m256i bit14 = _mm256_set1_epi16(0x4000);
     __m256i x = _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 7);
@@ -1586,8 +1604,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mi
     return _mm256_loadu_ps((const float *)p);
 }
 
-/* The formats of MIXPREC_MORE_FORMATS_: like E4M3 by way of half precision, with the layout as data. E5M2FNUZ has a finite
-   number where that has Inf; it, E8M0 and int8 take the portable path. */
+/* The formats of MIXPREC_MORE_FORMATS_: like E4M3 by way of half precision, with the layout as data. E5M2FNUZ has a
+   finite number where that has Inf; it, E8M0 and int8 take the portable path. */
 MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n) {
     const mixprec_layout_ *from = mixprec_layout_of_(type);
     size_t i;
@@ -1617,7 +1635,8 @@ MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, m
         sign = _mm256_and_si256(code, sign_code);
         magnitude = _mm256_and_si256(code, _mm256_sub_epi16(sign_code, _mm256_set1_epi16(1)));
         half = _mm256_or_si256(_mm256_sll_epi16(magnitude, shift), _mm256_sll_epi16(sign, sign_shift));
-        half = _mm256_or_si256(half, _mm256_and_si256(_mm256_cmpgt_epi16(magnitude, max_code), _mm256_set1_epi16(0x7C00)));
+        half =
+            _mm256_or_si256(half, _mm256_and_si256(_mm256_cmpgt_epi16(magnitude, max_code), _mm256_set1_epi16(0x7C00)));
         nan = _mm256_and_si256(_mm256_cmpeq_epi16(code, sign_code), fnuz);
         half = _mm256_blendv_epi8(half, _mm256_set1_epi16(0x7E00), nan);
         _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale));
@@ -1659,8 +1678,8 @@ MIXPREC_AVX2_ static void mixprec_load_avx2_(float *dst, const void *src, mixpre
     case MIXPREC_E4M3:
         for (i = 0; i < n; i += 16) {
             const __m256 scale = _mm256_set1_ps(256.0f);
-            __m256i half =
-                mixprec_e4m3_to_half_avx2_(_mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e4m3 *)src + i)));
+            __m256i half = mixprec_e4m3_to_half_avx2_(
+                _mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e4m3 *)src + i)));
             _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale));
             _mm256_storeu_ps(dst + i + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale));
         }
@@ -1706,8 +1725,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack16_avx2_(void *dst, __m256i
     _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(_mm256_packus_epi32(c0, c1), 0xD8));
 }
 
-/* Codes without signs in the low byte of each lane, and the numbers they came from: 32 bytes. Packing with signed saturation
-   carries the sign bit of a float all the way to bit 7. */
+/* Codes without signs in the low byte of each lane, and the numbers they came from: 32 bytes. Packing with signed
+   saturation carries the sign bit of a float all the way to bit 7. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack8_avx2_(void *dst, const __m256i c[4], const __m256i x[4]) {
     __m256i code = _mm256_packus_epi16(_mm256_packus_epi32(c[0], c[1]), _mm256_packus_epi32(c[2], c[3]));
     __m256i sign = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
@@ -1721,16 +1740,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits
     return _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF));
 }
 
-/* fp8 to nearest even, from a magnitude limited to `limit`: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of
-   the last place in the low bits of the sum, rounded by the addition; the exponent's part of the code is added as an
-   integer. The low bits of `magic` make the exponent's bias come out as zero modulo 256. */
+/* fp8 to nearest even, from a magnitude limited to `limit`: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in
+   units of the last place in the low bits of the sum, rounded by the addition; the exponent's part of the code is added
+   as an integer. The low bits of `magic` make the exponent's bias come out as zero modulo 256. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i magnitude, mixprec_dtype type) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
     const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m256i exponent = _mm256_max_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)),
-                                        _mm256_set1_epi32(least << 23));
-    __m256i sum = _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(magnitude),
-                                                    _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
+    __m256i exponent =
+        _mm256_max_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), _mm256_set1_epi32(least << 23));
+    __m256i sum = _mm256_castps_si256(
+        _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
     sum = _mm256_add_epi32(sum, _mm256_srli_epi32(exponent, 23 - mantissa));
     return _mm256_and_si256(sum, _mm256_set1_epi32(0xFF));
 }
@@ -1767,7 +1786,8 @@ MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtyp
         _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
     e.overflow_negative =
         _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
-    e.inf_code = _mm256_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
+    e.inf_code =
+        _mm256_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
     e.nan_code = _mm256_set1_epi32((int)to->nan_code);
     e.payload = _mm256_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
     e.special = to->special;
@@ -1780,7 +1800,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
                                                                      __m256i random) {
     const __m256i one = _mm256_set1_epi32(1), top = _mm256_set1_epi32((int)0x80000000u);
     __m256i negative = _mm256_srai_epi32(bits, 31), magnitude = _mm256_andnot_si256(top, bits);
-    __m256i exponent = _mm256_srli_epi32(magnitude, 23), field = _mm256_and_si256(magnitude, _mm256_set1_epi32(0x7FFFFF));
+    __m256i exponent = _mm256_srli_epi32(magnitude, 23),
+            field = _mm256_and_si256(magnitude, _mm256_set1_epi32(0x7FFFFF));
     __m256i subnormal = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
     __m256i mantissa = _mm256_or_si256(field, _mm256_andnot_si256(subnormal, _mm256_set1_epi32(0x800000)));
     __m256i target = _mm256_add_epi32(_mm256_sub_epi32(exponent, subnormal), e->bias);
@@ -1824,7 +1845,8 @@ MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uin
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
     for (i = 0; i < count; i += 16) {
         uint64_t counter = (index + i) >> 1;
-        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter), high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
+        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter),
+                high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
         __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
         uint32_t step;
         x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
@@ -1885,7 +1907,8 @@ MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, 
         __m256i c[4], bytes;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
             __m256 x = _mm256_loadu_ps(src + i + 8 * j);
-            __m256i nan = _mm256_cmpgt_epi32(mixprec_magnitude_avx2_(_mm256_castps_si256(x)), _mm256_set1_epi32(0x7F800000));
+            __m256i nan =
+                _mm256_cmpgt_epi32(mixprec_magnitude_avx2_(_mm256_castps_si256(x)), _mm256_set1_epi32(0x7F800000));
             x = _mm256_castsi256_ps(_mm256_andnot_si256(nan, _mm256_castps_si256(x)));
             x = _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(127.0f)), _mm256_set1_ps(-128.0f));
             c[j] = _mm256_cvtps_epi32(x);
@@ -1907,8 +1930,8 @@ MIXPREC_FORCE_INLINE_ int mixprec_limit_(mixprec_dtype type, int saturate) {
     }
 }
 
-/* To nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless the short sequence handles
-   it: f16's conversion does, and E4M3's limit. */
+/* To nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless the short sequence
+   handles it: f16's conversion does, and E4M3's limit. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
     const __m256i limit = _mm256_set1_epi32(mixprec_limit_(type, saturate));
@@ -1917,7 +1940,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
     int j;
     for (i = 0; i < n; i += 32) {
         __m256i x[4], magnitude[4], c[4];
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+            _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
         if (saturate || type == MIXPREC_BF16 || type == MIXPREC_E5M2) {
             __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
@@ -2001,7 +2025,8 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     for (i = 0; i < n; i += 8) {
         __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
         _mm256_storeu_ps(dst + i, x);
-        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent));
+        found =
+            _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent));
     }
     return !_mm256_testz_si256(found, found);
 }
@@ -2026,36 +2051,32 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
-        /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 57 GFLOP/s. */
+        /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 57
+           GFLOP/s. */
         __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
         __m256d w[MIXPREC_TILE_ROWS_AVX2_][2];
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                s[i][j] = _mm256_setzero_ps();
-                w[i][j] = _mm256_setzero_pd();
-            }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = _mm256_setzero_ps();
+            w[i][j] = _mm256_setzero_pd();
+        }
         for (p = 0; p < chunk; p++) {
             const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
             const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                    if (wide)
-                        w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd(y_wide + i), _mm256_loadu_pd(x_wide + 4 * j), w[i][j]);
-                    else
-                        s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(y + i), _mm256_loadu_ps(x + 8 * j), s[i][j]);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) if (wide) w[i][j] =
+                _mm256_fmadd_pd(_mm256_broadcast_sd(y_wide + i), _mm256_loadu_pd(x_wide + 4 * j), w[i][j]);
+            else s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(y + i), _mm256_loadu_ps(x + 8 * j), s[i][j]);
             a += MIXPREC_TILE_ROWS_AVX2_ * size;
             b += 64;
         }
         if (wide)
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm256_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                float *to = (float *)(void *)(t + (size_t)i * ldt * size + (size_t)j * 32);
-                if (!first)
-                    s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
-                _mm256_storeu_ps(to, s[i][j]);
-            }
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+                _mm256_castpd_ps(w[i][j]);
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            float *to = (float *)(void *)(t + (size_t)i * ldt * size + (size_t)j * 32);
+            if (!first)
+                s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
+            _mm256_storeu_ps(to, s[i][j]);
+        }
         depth -= chunk;
     }
 }
@@ -2099,11 +2120,11 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
         mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
 }
 
-/* 32 bytes, or the first `bytes` of them, of each of 8 rows (zeros for those that are not there), transposed in units of 4
-   bytes, or, wide, of 8 bytes in two blocks of 4 rows. The type does not matter yet: narrow elements are cheaper to transpose
-   than the fp32 that they become. */
-MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src, size_t stride, size_t rows, size_t bytes,
-                                                  int wide) {
+/* 32 bytes, or the first `bytes` of them, of each of 8 rows (zeros for those that are not there), transposed in units
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 4 rows. The type does not matter yet: narrow elements are cheaper
+   to transpose than the fp32 that they become. */
+MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src, size_t stride, size_t rows,
+                                                  size_t bytes, int wide) {
     __m256i t[8];
     int i;
     size_t q;
@@ -2146,8 +2167,8 @@ MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src,
 
 /* 8 pairs of half-precision numbers: the first of each, then the second. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_split_half_avx2_(__m256 x[2], __m256i pairs, int e4m3) {
-    const __m256i firsts_then_seconds =
-        _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+    const __m256i firsts_then_seconds = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4,
+                                                         5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
     pairs = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pairs, firsts_then_seconds), 0xD8);
     x[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(pairs));
     x[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(pairs, 1));
@@ -2161,7 +2182,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_split_half_avx2_(__m256 x[2], _
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_expand_avx2_(__m256 x[4], __m256i word, mixprec_dtype type) {
     const __m256i upper_bytes = _mm256_set1_epi32((int)0xFF00FF00u), bit14 = _mm256_set1_epi16(0x4000);
     const __m256i order = /* bytes 0, 2, 1, 3: so that the pairs are (0, 1) and (2, 3) */
-        _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+        _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12,
+                         14, 13, 15);
     __m256i half[2];
     int i;
     switch (type) {
@@ -2179,7 +2201,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_expand_avx2_(__m256 x[4], __m25
             if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
                 half[i] = _mm256_srli_epi16(half[i], 1);
                 half[i] = _mm256_add_epi16(half[i], _mm256_and_si256(half[i], bit14));
-                half[i] = _mm256_or_si256(half[i], _mm256_and_si256(_mm256_add_epi16(half[i], _mm256_set1_epi16(0x80)), bit14));
+                half[i] = _mm256_or_si256(half[i],
+                                          _mm256_and_si256(_mm256_add_epi16(half[i], _mm256_set1_epi16(0x80)), bit14));
             }
             mixprec_split_half_avx2_(x + 2 * i, half[i], type == MIXPREC_E4M3);
         }
@@ -2188,10 +2211,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_expand_avx2_(__m256 x[4], __m25
     }
 }
 
-/* Writes transposed lines to a panel, at most n rows of it. All 8 columns are written: those beyond the panel's width spill
-   into its next row, which is written later, or past its end, where the workspace has room. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(float *dst, size_t width, const __m256i r[8], size_t n,
-                                                                  mixprec_dtype type, size_t per_word) {
+/* Writes transposed lines to a panel, at most n rows of it. All 8 columns are written: those beyond the panel's width
+   spill into its next row, which is written later, or past its end, where the workspace has room. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(float *dst, size_t width, const __m256i r[8],
+                                                                  size_t n, mixprec_dtype type, size_t per_word) {
     size_t q, i;
     for (q = 0; q * per_word < n; q++) {
         __m256 x[4];
@@ -2296,7 +2319,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_half_avx512_(__m25
 }
 
 /* The elements of p whose bit is set, 0 for the others. A NaN may stay signalling. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *p, mixprec_dtype type, __mmask16 lanes) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *p, mixprec_dtype type,
+                                                                    __mmask16 lanes) {
     switch (type) {
     case MIXPREC_F64:
         return _mm512_insertf32x8(
@@ -2336,7 +2360,8 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         for (i = 0; i < n; i += 32) {
             const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
             __m512i x = _mm512_loadu_si512((const mixprec_bf16 *)src + i);
-            __mmask32 nan = _mm512_cmpgt_epi16_mask(_mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)), _mm512_set1_epi16(0x7F80));
+            __mmask32 nan =
+                _mm512_cmpgt_epi16_mask(_mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)), _mm512_set1_epi16(0x7F80));
             x = _mm512_mask_blend_epi16(nan, x, _mm512_or_si512(x, _mm512_set1_epi16(0x40)));
             x = _mm512_permutexvar_epi64(order, x);
             _mm512_storeu_si512(dst + i, _mm512_unpacklo_epi16(_mm512_setzero_si512(), x));
@@ -2346,16 +2371,17 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
     case MIXPREC_E4M3:
         for (i = 0; i < n; i += 32) {
             const __m512 scale = _mm512_set1_ps(256.0f);
-            __m512i half =
-                mixprec_e4m3_to_half_avx512_(_mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_e4m3 *)src + i)));
+            __m512i half = mixprec_e4m3_to_half_avx512_(
+                _mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_e4m3 *)src + i)));
             _mm512_storeu_ps(dst + i, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(half)), scale));
             _mm512_storeu_ps(dst + i + 16, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)), scale));
         }
         break;
     case MIXPREC_E5M2:
         for (i = 0; i < n; i += 32) {
-            __m512i half = _mm512_slli_epi16(
-                _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)((const mixprec_e5m2 *)src + i))), 8);
+            __m512i half = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_loadu_si256(
+                                                 (const __m256i *)(const void *)((const mixprec_e5m2 *)src + i))),
+                                             8);
             _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm512_castsi512_si256(half)));
             _mm512_storeu_ps(dst + i + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)));
         }
@@ -2390,10 +2416,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack8_avx512_(void *dst, cons
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i magnitude, mixprec_dtype type) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
     const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m512i exponent = _mm512_max_epi32(_mm512_and_si512(magnitude, _mm512_set1_epi32(0x7F800000)),
-                                        _mm512_set1_epi32(least << 23));
-    __m512i sum = _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(magnitude),
-                                                    _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
+    __m512i exponent =
+        _mm512_max_epi32(_mm512_and_si512(magnitude, _mm512_set1_epi32(0x7F800000)), _mm512_set1_epi32(least << 23));
+    __m512i sum = _mm512_castps_si512(
+        _mm512_add_ps(_mm512_castsi512_ps(magnitude), _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
     sum = _mm512_add_epi32(sum, _mm512_srli_epi32(exponent, (unsigned)(23 - mantissa)));
     return _mm512_and_si512(sum, _mm512_set1_epi32(0xFF));
 }
@@ -2430,7 +2456,8 @@ MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixpre
         _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
     e.overflow_negative =
         _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
-    e.inf_code = _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
+    e.inf_code =
+        _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
     e.nan_code = _mm512_set1_epi32((int)to->nan_code);
     e.payload = _mm512_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
     e.sign_code = _mm512_set1_epi32((int)to->sign_code);
@@ -2442,7 +2469,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     const __m512i one = _mm512_set1_epi32(1), width = _mm512_set1_epi32(32);
     __mmask16 negative = _mm512_movepi32_mask(bits);
     __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7FFFFFFF));
-    __m512i exponent = _mm512_srli_epi32(magnitude, 23), field = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7FFFFF));
+    __m512i exponent = _mm512_srli_epi32(magnitude, 23),
+            field = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7FFFFF));
     __mmask16 normal = _mm512_test_epi32_mask(exponent, exponent), up, infinite;
     __m512i mantissa = _mm512_mask_or_epi32(field, normal, field, _mm512_set1_epi32(0x800000));
     __m512i target = _mm512_add_epi32(_mm512_max_epi32(exponent, one), e->bias);
@@ -2509,7 +2537,8 @@ MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed,
 
 /* 64 elements, any way. */
 MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype type, const float *src,
-                                                        const mixprec_encoder_avx512_ *encoder, const uint32_t *random) {
+                                                        const mixprec_encoder_avx512_ *encoder,
+                                                        const uint32_t *random) {
     size_t size = mixprec_size_of_(type), i;
     for (i = 0; i < 64; i += 16) {
         __m512i code = mixprec_encode_any_avx512_(encoder, _mm512_loadu_si512(src + i), _mm512_loadu_si512(random + i));
@@ -2520,12 +2549,14 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
     }
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type, const float *src,
-                                                                         size_t n, int saturate, const mixprec_how_ *how) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
+                                                                         const float *src, size_t n, int saturate,
+                                                                         const mixprec_how_ *how) {
     /* 1, 3, 5 ... 63 as 16-bit numbers */
-    const __m512i upper_halves = _mm512_add_epi32(
-        _mm512_set1_epi32(0x00030001),
-        _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+    const __m512i upper_halves =
+        _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
+                         _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
     const __m512i limit = _mm512_set1_epi32(mixprec_limit_(type, saturate)), mask = _mm512_set1_epi32(0x7FFFFFFF);
     mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
@@ -2547,11 +2578,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_min_epi32(magnitude[j], limit);
         if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
             if (saturate) /* mask ? magnitude : x */
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_ternarylogic_epi32(mask, magnitude[j], x[j], 0xCA);
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                    _mm512_ternarylogic_epi32(mask, magnitude[j], x[j], 0xCA);
             if (type == MIXPREC_F16) {
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
-                    _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
-                                        _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
+                    (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                    _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
                 continue;
             }
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
@@ -2601,7 +2633,8 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         uint64_t index = how->index + i;
         if (encoder.stochastic)
             mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
-        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder, random + (index & 1));
+        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                    random + (index & 1));
     }
 }
 
@@ -2612,8 +2645,8 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     for (i = 0; i < n; i += 16) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
         _mm512_storeu_ps(dst + i, x);
-        found = (__mmask16)(found |
-                            _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), exponent), exponent));
+        found =
+            (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), exponent), exponent));
     }
     return found != 0;
 }
@@ -2644,26 +2677,22 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         /* One of the two is used: see mixprec_tile_body_avx2_. */
         __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
         __m512d w[MIXPREC_TILE_ROWS_AVX512_][2];
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                s[i][j] = _mm512_setzero_ps();
-                w[i][j] = _mm512_setzero_pd();
-            }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = _mm512_setzero_ps();
+            w[i][j] = _mm512_setzero_pd();
+        }
         for (p = 0; p < chunk; p++) {
             const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
             const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                    if (wide)
-                        w[i][j] = _mm512_fmadd_pd(_mm512_set1_pd(y_wide[i]), _mm512_loadu_pd(x_wide + 8 * j), w[i][j]);
-                    else
-                        s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(y[i]), _mm512_loadu_ps(x + 16 * j), s[i][j]);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) if (wide) w[i][j] =
+                _mm512_fmadd_pd(_mm512_set1_pd(y_wide[i]), _mm512_loadu_pd(x_wide + 8 * j), w[i][j]);
+            else s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(y[i]), _mm512_loadu_ps(x + 16 * j), s[i][j]);
             a += MIXPREC_TILE_ROWS_AVX512_ * size;
             b += 128;
         }
         if (wide)
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] = _mm512_castpd_ps(w[i][j]);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+                _mm512_castpd_ps(w[i][j]);
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 char *to = t + (size_t)i * ldt * size + (size_t)j * 64;
@@ -2679,8 +2708,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
     }
 }
 
-/* One function for each even count of rows, so that an edge costs little more than what it computes; the rows that are not
-   there are zeros of the panel. Every count would double the time to compile. */
+/* One function for each even count of rows, so that an edge costs little more than what it computes; the rows that are
+   not there are zeros of the panel. Every count would double the time to compile. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
         size_t rows_there, size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt,            \
@@ -2698,8 +2727,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
 MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
 
-MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
-                                                 void *t, size_t ldt, int first, int wide) {
+MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                 const void *b, void *t, size_t ldt, int first, int wide) {
     size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows == 1 ? 1 : mixprec_round_up_(rows, 2);
     switch (kernel_rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX512_(kernel_rows, vectors, wide)                                                               \
@@ -2713,9 +2742,9 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
     }
 }
 
-/* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units of 4
-   bytes, or, wide, of 8 bytes in two blocks of 8 rows. The type does not matter yet: narrow elements are cheaper to transpose
-   than the fp32 that they become. */
+/* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows. The type does not matter yet: narrow elements are cheaper
+   to transpose than the fp32 that they become. */
 MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char *src, size_t stride, size_t rows,
                                                       size_t bytes, int wide) {
     const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
@@ -2733,7 +2762,8 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char 
         MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
             int k = i / 2 * 8 + i % 2;
             __m512i x = _mm512_shuffle_i32x4(t[k], t[k + 2], 0x88), y = _mm512_shuffle_i32x4(t[k], t[k + 2], 0xDD);
-            __m512i z = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0x88), u = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0xDD);
+            __m512i z = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0x88),
+                    u = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0xDD);
             r[k] = _mm512_shuffle_i32x4(x, z, 0x88);
             r[k + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
             r[k + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
@@ -2767,10 +2797,12 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char 
 
 /* 16 pairs of half-precision numbers: the first of each, then the second. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_half_avx512_(__m512 x[2], __m512i pairs, int e4m3) {
-    const __m512i order = _mm512_add_epi32( /* 0, 2 ... 30, 1, 3 ... 31 as 16-bit numbers */
-        _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004), _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7)),
-        _mm512_setr_epi32(0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x30001, 0x30001, 0x30001,
-                          0x30001, 0x30001, 0x30001, 0x30001, 0x30001));
+    const __m512i order =
+        _mm512_add_epi32(/* 0, 2 ... 30, 1, 3 ... 31 as 16-bit numbers */
+                         _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7)),
+                         _mm512_setr_epi32(0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000,
+                                           0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001));
     pairs = _mm512_permutexvar_epi16(order, pairs);
     x[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(pairs));
     x[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(pairs, 1));
@@ -2794,14 +2826,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_expand_avx512_(__m512 x[4], _
     case MIXPREC_E4M3:
     case MIXPREC_E5M2:
         order = _mm512_set1_epi32(0x03010200); /* bytes 0, 2, 1, 3: so that the pairs below are (0, 1) and (2, 3) */
-        word = _mm512_shuffle_epi8(word, _mm512_add_epi32(order, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C))));
+        word = _mm512_shuffle_epi8(
+            word,
+            _mm512_add_epi32(order, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C))));
         half[0] = _mm512_and_si512(_mm512_slli_epi16(word, 8), upper_bytes);
         half[1] = _mm512_and_si512(word, upper_bytes);
         MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
             if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
                 half[i] = _mm512_srli_epi16(half[i], 1);
                 half[i] = _mm512_add_epi16(half[i], _mm512_and_si512(half[i], bit14));
-                half[i] = _mm512_or_si512(half[i], _mm512_and_si512(_mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)), bit14));
+                half[i] = _mm512_or_si512(half[i],
+                                          _mm512_and_si512(_mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)), bit14));
             }
             mixprec_split_half_avx512_(x + 2 * i, half[i], type == MIXPREC_E4M3);
         }
@@ -2810,8 +2845,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_expand_avx512_(__m512 x[4], _
     }
 }
 
-/* Writes transposed lines to a panel, at most n rows of it. All 16 columns are written: those beyond the panel's width spill
-   into its next row, which is written later, or past its end, where the workspace has room. */
+/* Writes transposed lines to a panel, at most n rows of it. All 16 columns are written: those beyond the panel's width
+   spill into its next row, which is written later, or past its end, where the workspace has room. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst, size_t width, const __m512i r[16],
                                                                       size_t n, mixprec_dtype type, size_t per_word) {
     size_t q, i;
@@ -2854,21 +2889,25 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
     }
 }
 
-/* Lanes are columns of C, that is rows of B in memory, 32 at a time: each word of a transposed line is widened and multiplied
-   in registers. With the panel written and read instead, a 4096 x 4096 matrix times a vector took 1.3 to 1.6 times as long. */
+/* Lanes are columns of C, that is rows of B in memory, 32 at a time: each word of a transposed line is widened and
+   multiplied in registers. With the panel written and read instead, a 4096 x 4096 matrix times a vector took 1.3 to 1.6
+   times as long. */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 4
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
                                                                        size_t rows_there, size_t columns, size_t depth,
                                                                        const float *a, const char *b, size_t stride,
                                                                        float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1, per_word = 4 / size;
+    const size_t size = type == MIXPREC_F32                           ? 4
+                        : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2
+                                                                      : 1,
+                 per_word = 4 / size;
     const size_t low = mixprec_min_(columns, 16), high = columns - low;
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p, q;
         __m512 s[MIXPREC_DIRECT_ROWS_AVX512_][2];
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] = _mm512_setzero_ps();
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+            _mm512_setzero_ps();
         for (p = 0; p < chunk; p += 64 / size, b += 64) {
             size_t left = mixprec_min_(64 / size, chunk - p), k;
             __m512i r[2][16];
@@ -2882,32 +2921,30 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int
                 mixprec_expand_avx512_(x[1], r[1][q], type);
                 MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
                     if (q * per_word + k < left) {
-                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-                            MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
-                                s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
+                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                            _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
                         a += MIXPREC_TILE_ROWS_AVX512_;
                     }
                 }
             }
         }
         b -= (64 - chunk * size % 64) % 64;
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++)
-            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-                __mmask16 lanes = mixprec_first_lanes_(j ? high : low);
-                float *to = t + (size_t)i * ldt + j * 16;
-                if ((size_t)i < rows_there) {
-                    if (!first)
-                        s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-                    _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-                }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            __mmask16 lanes = mixprec_first_lanes_(j ? high : low);
+            float *to = t + (size_t)i * ldt + j * 16;
+            if ((size_t)i < rows_there) {
+                if (!first)
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
             }
+        }
         depth -= chunk;
     }
 }
 
 MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                   const char *b, mixprec_dtype type, size_t stride, float *t, size_t ldt,
-                                                   int first) {
+                                                   const char *b, mixprec_dtype type, size_t stride, float *t,
+                                                   size_t ldt, int first) {
     switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
@@ -2941,8 +2978,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_along_avx512_(char *dst,
         }
 }
 
-MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
-                                                 int along, size_t count, size_t depth, int wide) {
+MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
+                                                 size_t ld, int along, size_t count, size_t depth, int wide) {
     const char *from = (const char *)src;
     size_t stride = ld * mixprec_size_of_(type);
     char *to = (char *)dst;
@@ -3038,15 +3075,18 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_bf16_neon_(uint32x4_t bits, int 
     return vbslq_u32(nan, vorrq_u32(bits, vdupq_n_u32(0x400000)), sum);
 }
 
-/* fp8 to nearest even: see mixprec_encode_fp8_avx2_; as integers, magnitudes order as the numbers do, with NaN on top. */
+/* fp8 to nearest even: see mixprec_encode_fp8_avx2_; as integers, magnitudes order as the numbers do, with NaN on
+   top. */
 MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
     const uint32x4_t magic = vdupq_n_u32((uint32_t)(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF)));
-    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)),
+               nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
     float limit = type == MIXPREC_E4M3 ? (saturate ? 448.0f : 480.0f) : (saturate ? 57344.0f : 65536.0f);
     uint32x4_t clamped = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit))), exponent, sum, code, nan_code;
     exponent = vmaxq_u32(vandq_u32(clamped, vdupq_n_u32(0x7F800000)), vdupq_n_u32((uint32_t)least << 23));
-    sum = vreinterpretq_u32_f32(vaddq_f32(vreinterpretq_f32_u32(clamped), vreinterpretq_f32_u32(vaddq_u32(exponent, magic))));
+    sum = vreinterpretq_u32_f32(
+        vaddq_f32(vreinterpretq_f32_u32(clamped), vreinterpretq_f32_u32(vaddq_u32(exponent, magic))));
     code = vandq_u32(vaddq_u32(sum, vshlq_u32(exponent, vdupq_n_s32(mantissa - 23))), vdupq_n_u32(0xFF));
     nan_code = type == MIXPREC_E4M3 ? vdupq_n_u32(0x7F)
                                     : vorrq_u32(vdupq_n_u32(0x7E), vandq_u32(vshrq_n_u32(bits, 21), vdupq_n_u32(1)));
@@ -3058,7 +3098,8 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixpr
 MIXPREC_FORCE_INLINE_ uint16x4_t mixprec_encode_f16_neon_(float32x4_t x, int saturate) {
     uint32x4_t bits = vreinterpretq_u32_f32(x), magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF));
     if (saturate) {
-        uint32x4_t limited = vorrq_u32(veorq_u32(bits, magnitude), vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(65504.0f))));
+        uint32x4_t limited =
+            vorrq_u32(veorq_u32(bits, magnitude), vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(65504.0f))));
         x = vreinterpretq_f32_u32(vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000)), bits, limited));
     }
     return vreinterpret_u16_f16(vcvt_f16_f32(x));
@@ -3130,8 +3171,8 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
 /* [CONVERT] Arrays from any type to any type                                                                         */
 /* ================================================================================================================== */
 
-/* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond the
-   arrays. */
+/* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond
+   the arrays. */
 static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const void *src, mixprec_dtype type, size_t n) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     if (type == MIXPREC_F32) {
@@ -3180,8 +3221,8 @@ static void mixprec_load_f64_odd_(const mixprec_kernels_ *kernels, float *dst, c
 }
 
 /* At most MIXPREC_BLOCK_ doubles to a narrower type, rounded once. */
-static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const double *src, size_t n,
-                               const mixprec_how_ *how) {
+static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const double *src,
+                               size_t n, const mixprec_how_ *how) {
     if (type == MIXPREC_F32 && how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE) {
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
@@ -3189,7 +3230,8 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
         unsigned char *to = (unsigned char *)dst;
         size_t i;
         for (i = 0; i < n; i++) {
-            uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
+            uint32_t random =
+                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
             uint32_t code = mixprec_encode(src[i], type, how->round, how->overflow, random);
             if (type == MIXPREC_F32)
                 ((float *)dst)[i] = mixprec_f32_from_bits_(code);
@@ -3234,11 +3276,11 @@ static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double 
         dst[i] = src[i] * factor;
 }
 
-/* Any type to any type, after a multiplication by scale unless that is 1. dst may be src where its elements are not larger.
-   Equal types without a scale are the caller's business. */
+/* Any type to any type, after a multiplication by scale unless that is 1. dst may be src where its elements are not
+   larger. Equal types without a scale are the caller's business. */
 MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
-                                            const void *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
-                                            float scale) {
+                                            const void *src, mixprec_dtype src_type, size_t n,
+                                            const mixprec_how_ *options, float scale) {
     size_t i, count;
     int scaled = mixprec_f32_bits_(scale) != 0x3F800000u;
     mixprec_how_ how = *options;
@@ -3282,11 +3324,13 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
 #ifndef MIXPREC_NO_CONVERT
 /* Everything passes through f64, which holds any element exactly. */
 MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
-                                          mixprec_dtype src_type, size_t n, mixprec_dtype to, const mixprec_how_ *options,
-                                          float scale) {
+                                          mixprec_dtype src_type, size_t n, mixprec_dtype to,
+                                          const mixprec_how_ *options, float scale) {
     static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     const mixprec_layout_ *layout = mixprec_layout_of_(to);
-    double max = to == MIXPREC_I8 ? 127.0 : to == MIXPREC_E8M0 ? mixprec_decode(0xFE, to) : mixprec_decode(layout->max_code, to);
+    double max = to == MIXPREC_I8     ? 127.0
+                 : to == MIXPREC_E8M0 ? mixprec_decode(0xFE, to)
+                                      : mixprec_decode(layout->max_code, to);
     double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0.0;
     mixprec_how_ how = *options;
     size_t i, j, count;
@@ -3342,15 +3386,16 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 
 #ifndef MIXPREC_NO_GEMM
 
-/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a block
-   of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows at hand
-   live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the workspace. */
+/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
+   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
+   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
+   workspace. */
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
-    int wide;                         /* f64 accumulators */
-    int direct;                       /* accumulate in C */
-    int nothing;                      /* alpha or k is 0 */
-    int add_c;                        /* beta is not 0 */
+    int wide;    /* f64 accumulators */
+    int direct;  /* accumulate in C */
+    int nothing; /* alpha or k is 0 */
+    int add_c;   /* beta is not 0 */
     double alpha, beta;
     size_t size;                      /* bytes of an accumulator */
     size_t rows, columns, depth;      /* of a packed block */
@@ -3376,14 +3421,18 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->columns = mixprec_min_(plan->columns, tile_columns);
     }
     plan->whole_a = d->m && d->m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
-    plan->direct_b = d->m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide && d->b_type != MIXPREC_F64;
+    plan->direct_b =
+        d->m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide && d->b_type != MIXPREC_F64;
     for (;;) {
         size_t a_depth = plan->whole_a ? d->k : plan->depth;
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
-        plan->outer_rows = d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(d->m, tile_rows));
+        plan->outer_rows =
+            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(d->m, tile_rows));
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
-        plan->b_bytes = plan->direct_b ? 0 : mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_);
-        plan->t_bytes = plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
+        plan->b_bytes =
+            plan->direct_b ? 0 : mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_);
+        plan->t_bytes =
+            plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
             break;
         if (plan->whole_a)
@@ -3422,8 +3471,8 @@ static void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 /* One row of the result: C[row][column ...] from n accumulators; t is NULL where alpha or k is 0. */
-static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const void *t, size_t row,
-                                     size_t column, size_t n) {
+static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const void *t,
+                                     size_t row, size_t column, size_t n) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t i, count;
     for (i = 0; i < n; i += count, column += count) {
@@ -3480,15 +3529,15 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
     }
 }
 
-static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const char *a, size_t rows, const char *b, size_t columns,
-                                size_t depth, char *t, size_t ldt, int first) {
+static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const char *a, size_t rows, const char *b,
+                                size_t columns, size_t depth, char *t, size_t ldt, int first) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide], i, j;
     for (j = 0; j < columns; j += tile_columns)
         for (i = 0; i < rows; i += tile_rows)
             kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
-                          a + i * depth * plan->size, b + j * depth * plan->size, t + (i * ldt + j) * plan->size, ldt, first,
-                          plan->wide);
+                          a + i * depth * plan->size, b + j * depth * plan->size, t + (i * ldt + j) * plan->size, ldt,
+                          first, plan->wide);
 }
 
 static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t width, const void *src,
@@ -3522,8 +3571,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
             for (p = 0; p < d->k; p += plan->depth) {
                 size_t depth = mixprec_min_(plan->depth, d->k - p);
                 if (!plan->direct_b)
-                    mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS, j,
-                                       columns, p, depth);
+                    mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
+                                       j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
                     size_t rows = mixprec_min_(plan->rows, outer_end - i);
                     size_t ldt = plan->direct ? d->ldc : plan->columns;
@@ -3582,7 +3631,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                         ((float *)t)[e] = p < MIXPREC_GEMM_KBLOCK ? ((float *)s)[e] : ((float *)t)[e] + ((float *)s)[e];
             }
             for (row = 0; row < rows; row++)
-                mixprec_gemm_finish_row_(plan, d, plan->nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
+                mixprec_gemm_finish_row_(plan, d,
+                                         plan->nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
                                          i + row, j, columns);
         }
 }
@@ -3651,16 +3701,18 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     mixprec_load_odd_c_,
     mixprec_store_c_,
     mixprec_unscale_c_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
-static const mixprec_kernels_ mixprec_kernels_avx2_ = {
-    MIXPREC_ISA_AVX2,
-    mixprec_load_avx2_,
-    mixprec_load_odd_avx2_,
-    mixprec_store_avx2_,
-    mixprec_unscale_avx2_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_, NULL, 0)};
+static const mixprec_kernels_ mixprec_kernels_avx2_ = {MIXPREC_ISA_AVX2,
+                                                       mixprec_load_avx2_,
+                                                       mixprec_load_odd_avx2_,
+                                                       mixprec_store_avx2_,
+                                                       mixprec_unscale_avx2_,
+                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144,
+                                                                             1024, 512, mixprec_pack_avx2_,
+                                                                             mixprec_tile_avx2_, NULL, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -3681,7 +3733,8 @@ static const mixprec_kernels_ mixprec_kernels_neon_ = {
     mixprec_load_odd_c_,
     mixprec_store_neon_,
     mixprec_unscale_neon_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -3761,10 +3814,19 @@ MIXPREC_API int mixprec_isa_available(mixprec_isa isa) {
 }
 
 MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_info *info) {
-    static const mixprec_format_info f64 = {"f64", 64, 11, 52, 1023, 1, 1, 1.7976931348623157e308, 2.2250738585072014e-308,
-                                            4.9406564584124654e-324, 2.220446049250313e-16};
-    static const mixprec_format_info e8m0 = {"e8m0", 8, 8, 0, 127, 0, 1, 1.7014118346046923e38, 5.877471754111438e-39,
-                                             5.877471754111438e-39, 1.0};
+    static const mixprec_format_info f64 = {"f64",
+                                            64,
+                                            11,
+                                            52,
+                                            1023,
+                                            1,
+                                            1,
+                                            1.7976931348623157e308,
+                                            2.2250738585072014e-308,
+                                            4.9406564584124654e-324,
+                                            2.220446049250313e-16};
+    static const mixprec_format_info e8m0 = {
+        "e8m0", 8, 8, 0, 127, 0, 1, 1.7014118346046923e38, 5.877471754111438e-39, 5.877471754111438e-39, 1.0};
     static const mixprec_format_info i8 = {"i8", 8, 0, 7, 0, 0, 0, 127.0, 1.0, 1.0, 1.0};
     const mixprec_layout_ *layout = mixprec_layout_of_(dtype);
     if (!mixprec_size_of_(dtype))
@@ -3807,7 +3869,8 @@ MIXPREC_INLINE int mixprec_is_overflow_(mixprec_overflow overflow) {
 /* Options, or NULL, as kernels, rounding and scale (1 when there is none). */
 static mixprec_status mixprec_check_options_(const mixprec_convert_options *options, const mixprec_kernels_ **kernels,
                                              mixprec_how_ *how, float *scale) {
-    static const mixprec_convert_options none = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
+    static const mixprec_convert_options none = {
+        MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
     uint32_t bits;
     if (!options)
         options = &none;
@@ -3829,8 +3892,9 @@ static mixprec_status mixprec_check_options_(const mixprec_convert_options *opti
     return *kernels ? MIXPREC_OK : MIXPREC_ERR_ISA;
 }
 
-MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
-                                              size_t n, const mixprec_convert_options *options) {
+MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src,
+                                              mixprec_dtype src_type, size_t n,
+                                              const mixprec_convert_options *options) {
     const mixprec_kernels_ *kernels;
     size_t dst_bytes, src_bytes;
     mixprec_status status;
@@ -3868,10 +3932,11 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
             double block[MIXPREC_BLOCK_];
             size_t count = i % MIXPREC_BLOCK_ ? i % MIXPREC_BLOCK_ : MIXPREC_BLOCK_;
             i -= count;
-            mixprec_copy_(block, (const char *)src + mixprec_bytes_of_(src_type, i), mixprec_bytes_of_(src_type, count));
+            mixprec_copy_(block, (const char *)src + mixprec_bytes_of_(src_type, i),
+                          mixprec_bytes_of_(src_type, count));
             how.index = offset + i;
-            mixprec_convert_run_(kernels, (char *)dst + mixprec_bytes_of_(dst_type, i), dst_type, block, src_type, count, &how,
-                                 scale);
+            mixprec_convert_run_(kernels, (char *)dst + mixprec_bytes_of_(dst_type, i), dst_type, block, src_type,
+                                 count, &how, scale);
         }
     }
     mixprec_fp_end_(environment);
@@ -3916,7 +3981,8 @@ typedef struct mixprec_extent_ {
     size_t rows, width, stride, bytes; /* bytes: from the first element to the last; 0 when there is none */
 } mixprec_extent_;
 
-static mixprec_status mixprec_check_matrix_(size_t rows, size_t columns, size_t *ld, size_t size, mixprec_extent_ *extent) {
+static mixprec_status mixprec_check_matrix_(size_t rows, size_t columns, size_t *ld, size_t size,
+                                            mixprec_extent_ *extent) {
     if (*ld == 0)
         *ld = columns ? columns : 1;
     if (*ld < columns)
@@ -3954,21 +4020,23 @@ static int mixprec_matrices_overlap_(const void *a, const mixprec_extent_ *a_ext
     return (row < low->rows && offset < low->width) || (row + 1 < low->rows && offset + high->width > stride);
 }
 
-/* alpha or beta, rounded to fp32 for fp32 accumulators. With integers: it happens in the caller's floating-point environment,
-   and gcc 12 at -O2 drops the rounding of a pair of (double)(float) casts. */
+/* alpha or beta, rounded to fp32 for fp32 accumulators. With integers: it happens in the caller's floating-point
+   environment, and gcc 12 at -O2 drops the rounding of a pair of (double)(float) casts. */
 static double mixprec_coefficient_(const double *x, double absent, int wide) {
     uint64_t bits = mixprec_f64_bits_(x ? *x : absent);
     if (!wide)
-        bits = mixprec_f32_bits_to_f64_bits_(mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_NEAREST_EVEN,
-                                                                 MIXPREC_OVERFLOW_IEEE, 0));
+        bits = mixprec_f32_bits_to_f64_bits_(
+            mixprec_narrow_f64_(bits, &mixprec_layout_f32_, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
     return mixprec_f64_from_bits_(bits);
 }
 
 /* Checks everything but pointers and workspace; fills in the leading dimensions and the plan. */
 static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan, mixprec_extent_ extents[3]) {
-    size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type), c_size = mixprec_size_of_(d->c_type);
+    size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
+           c_size = mixprec_size_of_(d->c_type);
     mixprec_status status;
-    if (!mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type))
+    if (!mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) ||
+        !mixprec_is_compute_type_(d->c_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u)
         return MIXPREC_ERR_TRANSPOSE;
@@ -4233,19 +4301,21 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
 /* [HISTORY] Changes and the licence text                                                                             */
 /* ================================================================================================================== */
 
-/* 0.1.0  Conversions for fifteen formats, GEMM and the loss scaler, in portable C, AVX2, AVX-512, and NEON (conversions).
+/* 0.1.0  Conversions for fifteen formats, GEMM and the loss scaler, in portable C, AVX2, AVX-512, NEON (conversions).
 
    This software is available under two licences: choose whichever you prefer.
 
-   MIT No Attribution (MIT-0). Copyright (c) 2026 the mixprec authors. Permission is hereby granted, free of charge, to any
-   person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software
-   without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense,
-   and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so. THE SOFTWARE IS
-   PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF
-   MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS
-   BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT
-   OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+   MIT No Attribution (MIT-0). Copyright (c) 2026 the mixprec authors. Permission is hereby granted, free of charge, to
+   any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the
+   Software without restriction, including without limitation the rights to use, copy, modify, merge, publish,
+   distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished
+   to do so. THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT
+   LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL
+   THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF
+   CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN
+   THE SOFTWARE.
 
-   The Unlicense (unlicense.org). This is free and unencumbered software released into the public domain. Anyone is free to
-   copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a compiled binary,
-   for any purpose, commercial or non-commercial, and by any means. The same disclaimer of warranty applies. */
+   The Unlicense (unlicense.org). This is free and unencumbered software released into the public domain. Anyone is free
+   to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
+   compiled binary, for any purpose, commercial or non-commercial, and by any means. The same disclaimer of warranty
+   applies. */
