@@ -556,6 +556,7 @@ MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t si
                                           mixprec_parts_ parts, mixprec_round round, mixprec_overflow overflow,
                                           uint32_t random) {
     uint32_t code = to->max_code + 1;
+    MIXPREC_ASSERT(exponent >= 1);
     /* One exponent above the largest one overflows whatever the mantissa; farther ones would not fit the addition. */
     if (exponent <= (int32_t)(to->max_code >> to->mantissa_bits) + 1)
         code = ((uint32_t)(exponent - 1) << to->mantissa_bits) + mixprec_rounded_(parts, sign, round, random);
@@ -845,7 +846,7 @@ MIXPREC_INLINE int32_t mixprec_code_key_(uint32_t code, const mixprec_layout_ *f
      int mixprec_T_isnan(mixprec_T), _isinf, _isfinite, _issubnormal, _signbit     1 or 0
      int mixprec_T_equal(mixprec_T a, mixprec_T b), _less (a < b), _less_equal     0 when either is NaN; -0 equals 0
      mixprec_T mixprec_T_next_up(mixprec_T), _next_down                            the neighbour toward +Inf, -Inf; NaN
-                                                                                   stays, and the largest if there is no Inf
+                                                                                   stays; the largest if there is no Inf
    Codes of fp6 and fp4 must have zeros above their width. */
 #define MIXPREC_CLASSIFY_(name, dtype, bits_, mantissa, bias, max_code, overflow_code, nan_code, special)              \
     MIXPREC_INLINE int mixprec_##name##_isnan(mixprec_##name x) {                                                      \
@@ -2963,19 +2964,21 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
     }
 }
 
-/* Elements that lie side by side in src as in the panel. */
+/* Elements that lie side by side in src as in the panel, which is at most two vectors wide. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_along_avx512_(char *dst, size_t width, const char *src,
                                                                       mixprec_dtype type, size_t stride, size_t count,
                                                                       size_t depth, const int wide) {
-    const size_t lanes = wide ? 8 : 16, to_size = wide ? 8 : 4, size = mixprec_size_of_(type);
+    const size_t lanes = wide ? 8 : 16, words = wide ? 2 : 1, to_size = wide ? 8 : 4, size = mixprec_size_of_(type);
+    __mmask16 there[2], room[2];
     size_t i, p;
+    for (i = 0; i < 2; i++) {
+        there[i] = mixprec_first_lanes_(count > i * lanes ? (count - i * lanes) * words : 0);
+        room[i] = mixprec_first_lanes_(width > i * lanes ? (width - i * lanes) * words : 0);
+    }
     for (p = 0; p < depth; p++, src += stride, dst += width * to_size)
-        for (i = 0; i < width; i += lanes) {
-            __mmask16 there = mixprec_first_lanes_(count > i ? (count - i) * (to_size / 4) : 0);
-            __mmask16 room = mixprec_first_lanes_((width - i) * (to_size / 4));
-            _mm512_mask_storeu_ps(dst + i * to_size, room,
-                                  mixprec_load16_avx512_(src + i * size, wide ? MIXPREC_F32 : type, there));
-        }
+        for (i = 0; i * lanes < width; i++)
+            _mm512_mask_storeu_ps(dst + i * 64, room[i],
+                                  mixprec_load16_avx512_(src + i * lanes * size, wide ? MIXPREC_F32 : type, there[i]));
 }
 
 MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
@@ -3223,6 +3226,7 @@ static void mixprec_load_f64_odd_(const mixprec_kernels_ *kernels, float *dst, c
 /* At most MIXPREC_BLOCK_ doubles to a narrower type, rounded once. */
 static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const double *src,
                                size_t n, const mixprec_how_ *how) {
+    MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
     if (type == MIXPREC_F32 && how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE) {
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
@@ -3557,6 +3561,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
     char *b = a + plan->a_bytes, *t = b + plan->b_bytes;
     size_t outer_rows = plan->direct ? d->m : plan->outer_rows;
+    MIXPREC_ASSERT(plan->nothing || plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
+    MIXPREC_ASSERT(!plan->whole_a || d->m <= plan->rows);
     if (plan->nothing) {
         for (i = 0; i < d->m; i++)
             mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);

@@ -31,6 +31,7 @@ quick_tests "-O3 -march=native" "$all" "$CC" -O3 -march=native
 quick_tests "MIXPREC_STATIC" "$all" "$CC" -O2 -DMIXPREC_STATIC
 quick_tests "MIXPREC_NO_SIMD" "$all" "$CC" -O2 -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
+quick_tests "MIXPREC_ASSERT" "$all" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"
 quick_tests "MIXPREC_MAX_ISA=2" "$all" "$CC" -O2 -DMIXPREC_MAX_ISA=2
 quick_tests "gcc -ffast-math" "$conversions" gcc -O2 -ffast-math
 quick_tests "clang -ffast-math" "$conversions" clang -O2 -ffast-math
