@@ -3,6 +3,8 @@
      - asks bench_wanted() whether --filter lets a case through,
      - fills an array of bench_timing, one for each implementation that is compared, and calls bench_measure(), which
        runs them in turn, round after round, so that a drift of the clock or a noisy neighbour hits all of them alike,
+     - names the limit that a figure is set against, a bench_limit: it runs right before and right after each sample,
+       for a limit measured once is soon false: clocks change, and neighbours on a shared machine come and go,
      - hands every figure to bench_record(), from which the tables, results.csv, results.json and report.html are made.
 
    Rates are decimal (GB/s = 10^9 bytes read plus bytes written, per second); FMA counts as two operations. */
@@ -39,6 +41,15 @@ extern bench_machine_info bench_machine;
 /* The order in which formats are measured and shown. */
 extern const mixprec_dtype bench_dtypes[6];
 
+/* Vectors for loops that only move bytes. */
+#ifdef __GNUC__
+typedef uint64_t words_16 __attribute__((vector_size(16), may_alias));
+typedef uint64_t words_32 __attribute__((vector_size(32), may_alias));
+typedef uint64_t words_64 __attribute__((vector_size(64), may_alias));
+#else
+typedef uint64_t words_16;
+#endif
+
 /* ---- results ---- */
 
 typedef struct bench_key {
@@ -60,19 +71,34 @@ bench_key bench_key_of(const char *suite, const char *name, mixprec_dtype dtype,
 void bench_record(const bench_key *key, const char *metric, double value);
 double bench_find(const bench_key *key, const char *metric); /* NaN when there is none */
 
-/* What a figure is set against: the best path's peak for accumulation in f32 or f64; GB/s of DRAM. */
+/* The machine's limits as they were when the program started: the best path's multiply-adds, DRAM. */
 double bench_peak(mixprec_dtype accumulator, int threads);  /* GFLOP/s */
-double bench_bandwidth(const char *direction, int threads); /* "read" or "copy" */
+double bench_bandwidth(const char *direction, int threads); /* GB/s; "read" or "copy" */
 size_t bench_dram_bytes(void);                              /* of data that no cache of this machine holds */
 
 /* ---- measuring ---- */
+
+typedef struct bench_limit {
+    void (*run)(void *context); /* about a millisecond, or less */
+    void *context;
+    double work; /* of one run: operations, bytes or cycles */
+} bench_limit;
+
+/* On bench_option.threads threads; the clock on one. They live as long as the program. */
+const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator); /* f32 or f64, on the best path */
+const bench_limit *bench_read_limit(void);                              /* DRAM, in bytes */
+const bench_limit *bench_clock_limit(void);                             /* dependent additions, in cycles */
 
 typedef struct bench_timing {
     void (*run)(void *context);
     void (*check)(void *context); /* NULL, or called once after the warm-up, outside the clock */
     void *context;
     bench_key key;
-    double best, median; /* seconds for one run; filled in and recorded by bench_measure */
+    const bench_limit *limit; /* NULL: none */
+    /* Filled in by bench_measure, which records the first two: */
+    double best, median;  /* seconds for one run */
+    double limit_seconds; /* for one run of the limit, best */
+    double limit_work;    /* what the limit does in the best time of one run */
 } bench_timing;
 
 double bench_now(void);
@@ -104,12 +130,13 @@ typedef struct bench_stream {
     const char *name;    /* of the case: "from-f32" */
     mixprec_dtype dtype; /* the format that the case is about */
     mixprec_dtype dst, src;
+    mixprec_round round;
+    mixprec_overflow overflow;
 } bench_stream;
 
-typedef void bench_stream_fn(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n,
-                             mixprec_isa isa);
+typedef void bench_stream_fn(const bench_stream *row, void *dst, const void *src, size_t n, mixprec_isa isa);
 
-/* Measures each row in L1, L2 and DRAM, on every path, beside memcpy of as many bytes. */
+/* Measures each row in L1, L2 and DRAM, on every path, beside a loop that only loads and stores as many bytes. */
 void bench_streams(const char *suite, const char *title, const bench_stream *rows, int count, bench_stream_fn *call);
 
 /* ---- peers: other libraries' GEMM, when the build found them ---- */
@@ -122,6 +149,9 @@ typedef struct bench_peer {
 } bench_peer;
 
 int bench_peers(const bench_peer **peers); /* returns their number */
+
+/* Starts the program again where a peer needs another environment than it has. Call it before anything else. */
+void bench_restart_for_peers(char **argv);
 
 /* ---- the rooms, and the reports ---- */
 

@@ -41,6 +41,10 @@ static double flops_of(const gemm_case *shape) {
     return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
 }
 
+static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
+    return dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+}
+
 /* ---- one product ---- */
 
 static void library_gemm(const gemm_run *run, const unsigned char *b, size_t row, size_t rows, size_t column,
@@ -58,7 +62,7 @@ static void library_gemm(const gemm_run *run, const unsigned char *b, size_t row
     desc.b = b + column * (shape->tb ? shape->k : 1) * size;
     desc.ldb = shape->tb ? shape->k : shape->n;
     desc.a_type = desc.b_type = run->dtype;
-    desc.c_type = run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+    desc.c_type = accumulator_of(run->dtype);
     desc.c = (unsigned char *)run->c + (row * shape->n + column) * mixprec_dtype_size(desc.c_type);
     desc.ldc = shape->n;
     desc.isa = run->isa;
@@ -132,7 +136,7 @@ static void find_error(void *context) {
     const gemm_case *shape = run->shape;
     const double *a = run->original_a, *b = run->original_b;
     size_t rows = shape->m < 8 ? shape->m : 8, columns = shape->n < 64 ? shape->n : 64, i, j, p;
-    mixprec_dtype c_type = run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+    mixprec_dtype c_type = accumulator_of(run->dtype);
     if (shape->k > 16384)
         rows = 4, columns = 16;
     run->error = run->error_of_sum = 0;
@@ -203,7 +207,14 @@ static const char *label_of(const bench_key *key, char text[40]) {
 }
 
 static void print_header(const gemm_case *shape) {
-    int threads = bench_option.threads;
+    static int explained;
+    if (!explained++)
+        printf("\nColumns of the products below\n"
+               "  peak, read     what the core multiplies and adds in f32 (f64 for f64) on its best path, what DRAM "
+               "gives,\n"
+               "                 measured right before and right after each sample of the row; the best\n"
+               "  x f32, x peer  speed over the library's f32, over the fastest peer in f32 (in f64 for f64)\n"
+               "  error, of sum  max |c - r| / sum |a b|, r from the f64 data, from the operands as stored\n");
     if (shape->is_gram)
         printf(
             "\ndot(A, A^T), A %.0f x %.0f (published for a T4 GPU, A 1024 x 65536: f64 541, f32 34.7, f16 5.58 ms)\n",
@@ -211,15 +222,9 @@ static void print_header(const gemm_case *shape) {
     else
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s\n", shape->name, (double)shape->m, (double)shape->n,
                (double)shape->k, shape->tb ? ", B as n x k rows" : "");
-    if (shape->streams_b)
-        printf("  of read: A, B and C over the time, against DRAM read at %.1f GB/s\n",
-               bench_bandwidth("read", threads));
-    else
-        printf("  of peak: f32 %.1f, f64 %.1f GFLOP/s\n", bench_peak(MIXPREC_F32, threads),
-               bench_peak(MIXPREC_F64, threads));
-    printf("  %-5s %-20s %9s %9s %8s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
-           shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error",
-           "of sum", "x peer");
+    printf("  %-5s %-20s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
+           shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "read" : "peak",
+           shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
 }
 
 static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing *timing, double f32_seconds,
@@ -228,21 +233,20 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
         (shape->m * shape->k + (shape->is_gram ? 0 : shape->n * shape->k)) * mixprec_dtype_size(run->dtype);
     size_t c_bytes = shape->m * shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4);
     double gflops = 1e-9 * flops_of(shape) / timing->best;
-    double peak = bench_peak(run->dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32, bench_option.threads);
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
-    double share = shape->streams_b ? gb_per_s / bench_bandwidth("read", bench_option.threads) : gflops / peak;
+    double share = (shape->streams_b ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
+    double limit = 1e-9 * timing->limit->work / timing->limit_seconds;
     char label[40];
     bench_record(&timing->key, "gflops", gflops);
-    bench_record(&timing->key, "share_of_peak", gflops / peak);
+    bench_record(&timing->key, shape->streams_b ? "share_of_dram_read" : "share_of_peak", share);
+    bench_record(&timing->key, shape->streams_b ? "dram_read_gb_per_s" : "peak_gflops", limit);
     bench_record(&timing->key, "operand_bytes", (double)operand_bytes);
     bench_record(&timing->key, "error", run->error);
     bench_record(&timing->key, "error_of_sum", run->error_of_sum);
-    if (shape->streams_b) {
+    if (shape->streams_b)
         bench_record(&timing->key, "gb_per_s", gb_per_s);
-        bench_record(&timing->key, "share_of_dram_read", share);
-    }
-    printf("  %-5s %-20s %9.3f %9.3f %8.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
-           1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, 100 * share);
+    printf("  %-5s %-20s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
+           1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, limit, 100 * share);
     if (f32_seconds > 0) {
         bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
         printf(" %7.2f", f32_seconds / timing->best);
@@ -283,6 +287,7 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     timing->run = run_gemm;
     timing->check = find_error;
     timing->context = &plan->runs[plan->count];
+    timing->limit = run->shape->streams_b ? bench_read_limit() : bench_multiply_add_limit(accumulator_of(run->dtype));
     timing->key = bench_key_of(run->shape->suite, run->shape->name, run->dtype, run->isa);
     if (run->is_triple_loop) {
         timing->key.threads = 1;
@@ -429,9 +434,7 @@ void bench_gemm(void) {
         for (i = 0; i < count; i++)
             if (i == 0 || strcmp(peers[i].name, peers[i - 1].name))
                 printf("%s %s (%s)", i ? "," : "", peers[i].name, peers[i].core);
-        printf("\n  x f32: speed over the library's f32. error, of sum: max |c - r| / sum |a b|, r from the f64 data, "
-               "from the\n"
-               "  operands as stored. x peer: speed over the fastest peer in f64 for f64, in f32 for all others.\n");
+        printf("\n");
     }
     for (i = 0; i < COUNT_OF(cases); i++)
         measure_case(bench_option.quick && cases[i].is_gram ? &quick_gram : &cases[i]);

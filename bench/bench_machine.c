@@ -1,5 +1,6 @@
 /* The machine and its limits: who it is, how many fused multiply-adds a second its cores can do, what its memory
-   delivers, and the table of the formats. Every other figure is set against these. */
+   delivers, how fast its clock is, and the table of the formats. The limits are shown once at the start, and handed out
+   to be measured again beside each figure that is set against them. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench.h"
 
@@ -95,13 +96,18 @@ size_t bench_dram_bytes(void) {
 #define PEAK_CHAINS 12
 #define PEAK_STEPS 20000
 
-/* x = x * factor + term stays near 1: no overflow, no subnormals. */
+/* x = x * factor + term stays near 1: no overflow, no subnormals. The chains come from memory that bench_use() might
+   have changed: a compiler that knows them to be equal computes one for all. */
 #define PEAK_KERNEL(name, attribute, vector, half, multiply_add)                                                       \
     attribute static void peak_##name(void) {                                                                          \
         vector factor = half, term = half, sums[PEAK_CHAINS];                                                          \
-        vector s0 = term, s1 = term, s2 = term, s3 = term, s4 = term, s5 = term;                                       \
-        vector s6 = term, s7 = term, s8 = term, s9 = term, s10 = term, s11 = term;                                     \
+        vector s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11;                                                       \
         int i;                                                                                                         \
+        for (i = 0; i < PEAK_CHAINS; i++)                                                                              \
+            sums[i] = term;                                                                                            \
+        bench_use(sums);                                                                                               \
+        s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3], s4 = sums[4], s5 = sums[5];                            \
+        s6 = sums[6], s7 = sums[7], s8 = sums[8], s9 = sums[9], s10 = sums[10], s11 = sums[11];                        \
         for (i = 0; i < PEAK_STEPS; i++) {                                                                             \
             s0 = multiply_add(s0, factor, term), s1 = multiply_add(s1, factor, term);                                  \
             s2 = multiply_add(s2, factor, term), s3 = multiply_add(s3, factor, term);                                  \
@@ -167,12 +173,13 @@ static const peak_row peak_rows[] = {
 
 /* ---- memory ---- */
 
-typedef struct memory_run {
+typedef struct limit_run {
     unsigned char *data; /* for "copy" its upper half goes to the lower one */
     size_t bytes;
     int threads, is_copy;
     const peak_row *peak; /* not NULL: arithmetic instead */
-} memory_run;
+    size_t peak_calls;    /* of its kernel, in each thread */
+} limit_run;
 
 /* A wide load takes fewer instructions for a line of the cache, so that the CPU asks for more lines ahead: on a Zen 5
    core 44 GB/s with 64-byte loads, 35 with 8-byte ones. */
@@ -186,20 +193,13 @@ typedef struct memory_run {
         bench_use(sums);                                                                                               \
     }
 
-#ifdef __GNUC__
-typedef uint64_t words_16 __attribute__((vector_size(16), may_alias));
-#else
-typedef uint64_t words_16;
-#endif
 READ_KERNEL(plain, , words_16)
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
-typedef uint64_t words_32 __attribute__((vector_size(32), may_alias));
-typedef uint64_t words_64 __attribute__((vector_size(64), may_alias));
 READ_KERNEL(avx2, TARGET("avx2"), words_32)
 READ_KERNEL(avx512, TARGET("avx512f"), words_64)
 #endif
 
-static void read_range(const memory_run *run, size_t begin, size_t end) {
+static void read_range(const limit_run *run, size_t begin, size_t end) {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
     if (mixprec_isa_available(MIXPREC_ISA_AVX512)) {
         read_avx512(run->data + begin, end - begin);
@@ -214,7 +214,7 @@ static void read_range(const memory_run *run, size_t begin, size_t end) {
 }
 
 static void limit_range(void *context, size_t begin, size_t end) {
-    const memory_run *run = context;
+    const limit_run *run = context;
     if (run->peak)
         for (; begin < end; begin++)
             run->peak->kernel();
@@ -225,9 +225,76 @@ static void limit_range(void *context, size_t begin, size_t end) {
 }
 
 static void run_limit(void *context) {
-    memory_run *run = context;
-    size_t n = run->peak ? (size_t)run->threads : run->is_copy ? run->bytes / 2 : run->bytes;
-    bench_parallel(run->threads, n, run->peak ? 1 : 4096, limit_range, run);
+    limit_run *run = context;
+    size_t n = run->peak ? (size_t)run->threads * run->peak_calls : run->is_copy ? run->bytes / 2 : run->bytes;
+    bench_parallel(run->threads, n, run->peak ? run->peak_calls : 4096, limit_range, run);
+}
+
+static double peak_flops(const limit_run *run) {
+    size_t lanes = run->peak->vector_bytes / mixprec_dtype_size(run->peak->dtype);
+    return 2.0 * PEAK_CHAINS * PEAK_STEPS * (double)(lanes * run->peak_calls) * run->threads;
+}
+
+/* ---- the limits that are measured beside a figure ---- */
+
+#define PEAK_CALLS 32 /* on a core that starts two multiply-adds per cycle: 4 million cycles, a millisecond */
+
+const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator) {
+    static limit_run runs[COUNT_OF(peak_rows)];
+    static bench_limit limits[COUNT_OF(peak_rows)];
+    int i = 0;
+    while (peak_rows[i].isa != mixprec_isa_best() || peak_rows[i].dtype != accumulator)
+        i++;
+    runs[i].peak = &peak_rows[i];
+    runs[i].peak_calls = PEAK_CALLS;
+    runs[i].threads = bench_option.threads;
+    limits[i].run = run_limit;
+    limits[i].context = &runs[i];
+    limits[i].work = peak_flops(&runs[i]);
+    return &limits[i];
+}
+
+#define READ_SLICES 4
+
+/* A part of the memory in each turn: when a part's turn comes again, the others have pushed it out of the caches. */
+static void read_next_slice(void *context) {
+    static int turn;
+    limit_run slice = *(const limit_run *)context;
+    turn = (turn + 1) % READ_SLICES;
+    slice.data += (size_t)turn * slice.bytes;
+    run_limit(&slice);
+}
+
+const bench_limit *bench_read_limit(void) {
+    static limit_run run;
+    static bench_limit limit = {read_next_slice, &run, 0};
+    if (!run.data) {
+        run.bytes = bench_dram_bytes() / READ_SLICES / 4096 * 4096;
+        run.data = bench_alloc(run.bytes * READ_SLICES);
+        run.threads = bench_option.threads;
+        limit.work = (double)run.bytes;
+    }
+    return &limit;
+}
+
+#define CLOCK_STEPS 20000
+
+/* Each step waits for the one before: sixteen cycles on a core that adds in one. */
+static void run_clock(void *context) {
+    static volatile uint64_t start = 1, addend = 3;
+    uint64_t x = start, y = addend, z = addend;
+    int i;
+    (void)context;
+    for (i = 0; i < CLOCK_STEPS; i++) { /* exclusive or keeps the compiler from adding up the additions */
+        x = (x ^ y) + z, x = (x ^ y) + z, x = (x ^ y) + z, x = (x ^ y) + z;
+        x = (x ^ y) + z, x = (x ^ y) + z, x = (x ^ y) + z, x = (x ^ y) + z;
+    }
+    bench_use(&x);
+}
+
+const bench_limit *bench_clock_limit(void) {
+    static const bench_limit limit = {run_clock, NULL, 16.0 * CLOCK_STEPS};
+    return &limit;
 }
 
 /* ---- what is printed and kept ---- */
@@ -256,21 +323,22 @@ double bench_bandwidth(const char *direction, int threads) {
 }
 
 /* One line of the table of limits: one column for each number of threads. */
-static void measure_limit(memory_run *run, const int *thread_counts, int count) {
+static void measure_limit(limit_run *run, const int *thread_counts, int count) {
     int i;
     for (i = 0; i < count; i++) {
-        bench_timing timing = {run_limit, NULL, NULL, {NULL, NULL, NULL, NULL, 0, NULL}, 0, 0};
+        bench_timing timing;
+        memset(&timing, 0, sizeof(timing));
         run->threads = thread_counts[i];
+        timing.run = run_limit;
         timing.context = run;
+        timing.limit = bench_clock_limit();
         if (run->peak) {
-            size_t lanes = run->peak->vector_bytes / mixprec_dtype_size(run->peak->dtype);
             const char *isa = mixprec_isa_name(run->peak->isa), *dtype = mixprec_dtype_name(run->peak->dtype);
             timing.key = limit_key("fma-peak", dtype, isa, run->threads);
             bench_measure(&timing, 1);
-            bench_record(&timing.key, "gflops",
-                         2e-9 * PEAK_CHAINS * PEAK_STEPS * (double)lanes * run->threads / timing.best);
+            bench_record(&timing.key, "gflops", 1e-9 * peak_flops(run) / timing.best);
             if (i == 0)
-                printf("  multiply-add, %s, %-20s", dtype, isa);
+                printf("  multiply-add, %s, %-6s %5.1f a cycle", dtype, isa, peak_flops(run) / timing.limit_work);
             printf(" %8.1f GFLOP/s", bench_find(&timing.key, "gflops"));
         } else {
             timing.key = limit_key(run->is_copy ? "dram-copy" : "dram-read", "-", "-", run->threads);
@@ -284,13 +352,23 @@ static void measure_limit(memory_run *run, const int *thread_counts, int count) 
     printf("\n");
 }
 
+static void measure_clock(void) {
+    bench_timing timing;
+    memset(&timing, 0, sizeof(timing));
+    timing.run = bench_clock_limit()->run;
+    timing.key = limit_key("clock", "-", "-", 1);
+    bench_measure(&timing, 1);
+    bench_record(&timing.key, "ghz", 1e-9 * bench_clock_limit()->work / timing.best);
+    printf("  %-38s %8.2f GHz\n", "clock", bench_find(&timing.key, "ghz"));
+}
+
 void bench_limits(void) {
-    memory_run run = {NULL, 0, 1, 0, NULL};
+    limit_run run = {NULL, 0, 1, 0, NULL, 1};
     mixprec_isa paths[4];
     int i, path_count = bench_paths(paths), thread_counts[2] = {1, 1}, counts;
     double seconds = bench_option.seconds;
     identify();
-    bench_option.seconds *= 3; /* every other figure leans on these */
+    bench_option.seconds *= 3;
     thread_counts[1] = bench_option.threads > 1 ? bench_option.threads : bench_machine.cores;
     counts = thread_counts[1] > 1 ? 2 : 1;
     printf("mixprec %d.%d.%d benchmark\n\n", MIXPREC_VERSION_MAJOR, MIXPREC_VERSION_MINOR, MIXPREC_VERSION_PATCH);
@@ -304,10 +382,14 @@ void bench_limits(void) {
         printf(" %s", mixprec_isa_name(paths[i]));
     printf(" (%s is chosen)\n  threads   %d\n", mixprec_isa_name(mixprec_isa_best()), bench_option.threads);
 
-    printf("\nLimits, measured: what the figures below are set against\n%-40s %8d thread%s", "", 1, "");
+    printf(
+        "\nLimits at the start. They change with the clock: what is set against one below has it measured beside it,\n"
+        "right before and right after each sample; a share is the best time against the limit's best.\n");
+    printf("%-40s %8d thread", "", 1);
     if (counts == 2)
         printf("%12d threads", thread_counts[1]);
     printf("\n");
+    measure_clock();
     for (i = 0; i < COUNT_OF(peak_rows); i++)
         if (mixprec_isa_available(peak_rows[i].isa)) {
             run.peak = &peak_rows[i];

@@ -1,8 +1,11 @@
 /* Other libraries' matrix products, as rows beside the library's own. Each takes part when the build defined its macro:
    BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN. With BENCH_PROBE this file is a program of its own, the build's probe, that
    ends with 0 when what it was built with works. */
-#define _POSIX_C_SOURCE 200809L /* blis.h wants the barriers of pthread.h */
+#define _POSIX_C_SOURCE 200809L /* setenv; blis.h wants the barriers of pthread.h */
 #include "bench.h"
+
+#include <strings.h>
+#include <unistd.h>
 
 #ifdef BENCH_OPENBLAS
 #include <cblas.h>
@@ -187,5 +190,32 @@ int main(void) {
     if (!bench_peers(&peers))
         return 1;
     return peers[0].gemm(MIXPREC_NO_TRANS, 1, 1, 1, a, a, c); /* 0 is 0 in every format */
+}
+#else
+/* OpenBLAS may run kernels for AVX2 although the CPU has AVX-512: when OPENBLAS_CORETYPE, left in the environment, says
+   so, or when it is older than the CPU. It reads the variable when it is loaded, so the program starts over, at first
+   without it; if that does not help, with the kernels of the first CPU that had AVX-512. */
+void bench_restart_for_peers(char **argv) {
+#if defined(BENCH_OPENBLAS) && defined(__linux__) && defined(__x86_64__)
+    static const char *const with_avx512[] = {"SkylakeX", "Cooperlake", "SapphireRapids"};
+    const char *core = openblas_get_corename(), *asked = getenv("OPENBLAS_CORETYPE");
+    int i;
+    for (i = 0; i < COUNT_OF(with_avx512); i++)
+        if (!strcasecmp(core, with_avx512[i]))
+            return;
+    if (!mixprec_isa_available(MIXPREC_ISA_AVX512) || (asked && !strcasecmp(asked, with_avx512[0])))
+        return;
+    printf("OpenBLAS would run its %s kernels although this CPU has AVX-512: started again %s OPENBLAS_CORETYPE=%s\n",
+           core, asked ? "without" : "with", asked ? asked : with_avx512[0]);
+    fflush(stdout);
+    if (asked)
+        unsetenv("OPENBLAS_CORETYPE");
+    else
+        setenv("OPENBLAS_CORETYPE", with_avx512[0], 1);
+    execv("/proc/self/exe", argv);
+    printf("That failed; going on.\n");
+#else
+    (void)argv;
+#endif
 }
 #endif

@@ -61,14 +61,16 @@ void bench_write_json(FILE *file) {
 
 /* ---- figures for the page ---- */
 
-/* On any path of an implementation; of the library: on its best one. NaN when it was not measured. */
+/* On any path of a peer; of the library and of the loop that loads and stores: on the best one. NaN when it was not
+   measured. */
 static double figure(const char *suite, const char *name, mixprec_dtype dtype, const char *impl, const char *metric) {
     int i;
     for (i = 0; i < bench_result_count; i++) {
         const bench_key *key = &bench_results[i].key;
         if (!strcmp(key->suite, suite) && !strcmp(key->name, name) && !strcmp(key->dtype, mixprec_dtype_name(dtype)) &&
             !strcmp(key->impl, impl) && !strcmp(bench_results[i].metric, metric) &&
-            (strcmp(impl, "mixprec") || !strcmp(key->isa, mixprec_isa_name(mixprec_isa_best()))))
+            ((strcmp(impl, "mixprec") && strcmp(impl, "load-store")) ||
+             !strcmp(key->isa, mixprec_isa_name(mixprec_isa_best()))))
             return bench_results[i].value;
     }
     return (double)NAN;
@@ -108,7 +110,7 @@ typedef struct bar_panel {
 } bar_panel;
 
 #define PANEL_WIDTH 380
-#define PANEL_LEFT 104
+#define PANEL_LEFT 116
 #define PANEL_RIGHT 312
 #define BAR_HEIGHT 21
 
@@ -388,7 +390,7 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
     bar_panel panels[3];
     int level, row, dtype, bars = 0;
     for (level = 0; level < 3; level++) {
-        start_panel(&panels[level], levels[level], "GB/s, read + written");
+        start_panel(&panels[level], levels[level], "GB/s, read + written; at the right: of the line");
         for (row = 0; row < name_count; row++)
             for (dtype = 0; dtype < 6; dtype++) {
                 char name[64], label[24];
@@ -399,8 +401,10 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
                     bar *b;
                     snprintf(label, sizeof(label), label_formats[row], mixprec_dtype_name(bench_dtypes[dtype]));
                     b = add_bar(&panels[level], label, BAR_LIBRARY, value);
-                    snprintf(b->text, sizeof(b->text), "%.0f GB/s", value);
-                    b->mark = figure(suite, name, bench_dtypes[dtype], "memcpy", "gb_per_s");
+                    b->mark = figure(suite, name, bench_dtypes[dtype], "load-store", "gb_per_s");
+                    if (isfinite(b->mark))
+                        snprintf(b->text, sizeof(b->text), "%.0f %%",
+                                 100 * library_figure(suite, name, bench_dtypes[dtype], "share_of_load_store"));
                     if (mixprec_isa_best() != MIXPREC_ISA_C)
                         b->dot = portable_figure(suite, name, bench_dtypes[dtype]);
                 }
@@ -409,8 +413,6 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
     }
     if (!bars)
         return;
-    panels[2].limit = bench_bandwidth("copy", bench_option.threads);
-    panels[2].limit_label = "DRAM copy";
     start_section(file, section);
     fprintf(file, "<p>%s</p>\n<div class='panels'>\n", explanation);
     for (level = 0; level < 3; level++)
@@ -418,7 +420,7 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
             write_panel(file, &panels[level]);
     fprintf(file,
             "</div>\n<p class='legend'><span><i class='key-bar'></i>%s</span><span><i class='key-limit'></i>"
-            "memcpy of as many bytes</span>",
+            "only loads and stores, as many bytes</span>",
             mixprec_isa_name(mixprec_isa_best()));
     if (mixprec_isa_best() != MIXPREC_ISA_C)
         fprintf(file, "<span><i class='key-ring'></i>portable C</span>");
@@ -476,9 +478,9 @@ static void write_cards(FILE *file) {
     fprintf(file, "<div class='cards'>\n");
     snprintf(note, sizeof(note), "f32; %.0f in f64; %d thread%s", bench_peak(MIXPREC_F64, threads), threads,
              threads > 1 ? "s" : "");
-    write_card(file, "FMA peak, measured", bench_peak(MIXPREC_F32, threads), "GFLOP/s", note);
+    write_card(file, "FMA peak at the start", bench_peak(MIXPREC_F32, threads), "GFLOP/s", note);
     snprintf(note, sizeof(note), "copy %.1f, read + written", bench_bandwidth("copy", threads));
-    write_card(file, "DRAM read", bench_bandwidth("read", threads), "GB/s", note);
+    write_card(file, "DRAM read at the start", bench_bandwidth("read", threads), "GB/s", note);
     for (i = 0; i < 3; i++)
         for (j = 0; j < 6; j++) {
             double gflops = library_figure("gemm", sizes[i], bench_dtypes[j], "gflops");
@@ -534,7 +536,8 @@ static void write_all_figures(FILE *file) {
         file,
         "<details><summary>All measurements of this run</summary><div class='scroll'><table><tr><th class='name'>suite"
         "<th class='name'>case<th class='name'>format<th class='name'>implementation<th class='name'>path"
-        "<th>ms, best<th>median<th>GFLOP/s<th>of peak<th>GB/s<th>error<th>of sum</tr>\n");
+        "<th>ms, best<th>median<th>GFLOP/s<th>of peak<th>GB/s<th>of DRAM read<th>cycles/element<th>of load-store"
+        "<th>error<th>of sum</tr>\n");
     for (i = 0; i < bench_result_count; i++) {
         const bench_key *key = &bench_results[i].key;
         if (strcmp(bench_results[i].metric, "seconds_best"))
@@ -547,6 +550,9 @@ static void write_all_figures(FILE *file) {
         write_cell(file, key, "gflops", "%.1f", 1);
         write_cell(file, key, "share_of_peak", "%.0f %%", 100);
         write_cell(file, key, "gb_per_s", "%.1f", 1);
+        write_cell(file, key, "share_of_dram_read", "%.0f %%", 100);
+        write_cell(file, key, "cycles_per_element", "%.3f", 1);
+        write_cell(file, key, "share_of_load_store", "%.0f %%", 100);
         write_cell(file, key, "error", "%.1e", 1);
         write_cell(file, key, "error_of_sum", "%.1e", 1);
         fprintf(file, "</tr>\n");
@@ -587,8 +593,9 @@ void bench_write_html(FILE *file) {
     static const char *const size_titles[3] = {"256 x 256 x 256", "1024 x 1024 x 1024", "2048 x 2048 x 2048"};
     static const char *const batches[3] = {"1x4096x4096", "8x4096x4096", "32x4096x4096"};
     static const char *const batch_titles[3] = {"1 vector", "8 vectors", "32 vectors"};
-    static const char *const directions[2] = {"from-f32", "to-f32"};
-    static const char *const direction_labels[2] = {"f32 &#8594; %s", "%s &#8594; f32"};
+    static const char *const directions[4] = {"from-f32", "from-f32-saturating", "from-f32-stochastic", "to-f32"};
+    static const char *const direction_labels[4] = {"f32 &#8594; %s", "%s saturating", "%s stochastic",
+                                                    "%s &#8594; f32"};
     static const char *const unscale[1] = {"unscale"};
     static const char *const unscale_labels[1] = {"%s"};
     fprintf(file,
@@ -605,18 +612,22 @@ void bench_write_html(FILE *file) {
     fprintf(file, ". %s.</p>\n", bench_machine.date);
     write_cards(file);
     write_scatter(file);
-    write_products(file, "gemm", sizes, size_titles, "share_of_peak", "% of the FMA peak", "peak", "Matrix products",
-                   "How much of the measured multiply-add peak is reached: of f64 for f64, of f32 for all"
-                   " others, which sum in f32. Grey: other libraries in the same format, one run. Above 100 % a library"
-                   " uses units that the FMA peak does not count, such as dot products of bf16.");
+    write_products(
+        file, "gemm", sizes, size_titles, "share_of_peak", "% of the FMA peak", "peak", "Matrix products",
+        "How much of the multiply-add peak is reached: of f64 for f64, of f32 for all others, which sum in f32."
+        " The peak is measured again right before and after each sample, for the clock of a machine changes"
+        " from one moment to the next. Grey: other libraries in the same format, one run. Above 100 % a library"
+        " uses units that the FMA peak does not count, such as dot products of bf16.");
     write_products(file, "batch", batches, batch_titles, "share_of_dram_read", "% of DRAM read bandwidth", "DRAM read",
                    "Vectors times a 4096 x 4096 matrix",
                    "The weights come from memory. One vector can go no faster than they"
                    " arrive, so half the bytes is half the time; with more vectors arithmetic takes over.");
     write_gram(file);
-    write_streams(file, "convert", directions, direction_labels, 2, "Conversion",
-                  "Arrays that live in the first cache, in the"
-                  " second and in memory, beside memcpy of as many bytes. Each panel has its own axis.");
+    write_streams(
+        file, "convert", directions, direction_labels, 4, "Conversion",
+        "Arrays that live in the first cache, in the second and in memory. The line is a loop that only loads and"
+        " stores as many bytes in the widest vectors of the path: about the most that a conversion can reach."
+        " Each panel has its own axis.");
     write_streams(file, "scaler", unscale, unscale_labels, 1, "Unscaling gradients",
                   "Gradients of each format, multiplied by the"
                   " inverse scale, checked for Inf and NaN and written as f32.");

@@ -1,97 +1,152 @@
-/* Arrays that stream through the library: in L1, in L2 and in DRAM, on every path, beside memcpy of as many bytes.
-   Shared by conversion and by unscaling, whose figures mean the same. */
+/* Arrays that stream through the library: in L1, in L2 and in DRAM, on every path, beside a loop that only loads and
+   stores as many bytes with the widest vectors of that path. Shared by conversion and by unscaling, whose figures mean
+   the same. Cycles are those of the core, whose clock a chain of additions finds around each sample. */
 #include "bench.h"
 
+/* ---- loading and storing, and nothing else ---- */
+
+/* For ratios of bytes read and written from 4:1 to 1:4. `volatile` keeps loads whose values nobody uses. */
+#define LOAD_STORE_LOOP(vector, loads, stores)                                                                         \
+    if ((loads)*dst_bytes == (stores)*src_bytes)                                                                       \
+        for (; x < end; x += (loads), y += (stores)) {                                                                 \
+            vector v0 = x[0], v1 = (loads) > 1 ? x[1] : v0;                                                            \
+            vector v2 = (loads) > 2 ? x[2] : v0, v3 = (loads) > 3 ? x[3] : v1;                                         \
+            y[0] = v0;                                                                                                 \
+            if ((stores) > 1)                                                                                          \
+                y[1] = v1;                                                                                             \
+            if ((stores) > 2)                                                                                          \
+                y[2] = v2, y[3] = v3;                                                                                  \
+        }
+
+#define LOAD_STORE_KERNEL(name, attribute, vector)                                                                     \
+    attribute static void load_store_##name(unsigned char *dst, size_t dst_bytes, const unsigned char *src,            \
+                                            size_t src_bytes) {                                                        \
+        volatile vector *y = (volatile vector *)(void *)dst;                                                           \
+        const volatile vector *x = (const volatile vector *)(const void *)src, *end = x + src_bytes / sizeof(vector);  \
+        LOAD_STORE_LOOP(vector, 4, 1);                                                                                 \
+        LOAD_STORE_LOOP(vector, 4, 2);                                                                                 \
+        LOAD_STORE_LOOP(vector, 4, 4);                                                                                 \
+        LOAD_STORE_LOOP(vector, 2, 4);                                                                                 \
+        LOAD_STORE_LOOP(vector, 1, 4);                                                                                 \
+    }
+
+LOAD_STORE_KERNEL(plain, , words_16)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+LOAD_STORE_KERNEL(avx2, __attribute__((target("avx2"))), words_32)
+LOAD_STORE_KERNEL(avx512, __attribute__((target("avx512f"))), words_64)
+#endif
+
+static void load_store(mixprec_isa isa, unsigned char *dst, size_t dst_bytes, const unsigned char *src,
+                       size_t src_bytes) {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+    if (isa == MIXPREC_ISA_AVX512) {
+        load_store_avx512(dst, dst_bytes, src, src_bytes);
+        return;
+    }
+    if (isa == MIXPREC_ISA_AVX2) {
+        load_store_avx2(dst, dst_bytes, src, src_bytes);
+        return;
+    }
+#else
+    (void)isa;
+#endif
+    load_store_plain(dst, dst_bytes, src, src_bytes);
+}
+
+/* ---- a row ---- */
+
 typedef struct stream_run {
-    bench_stream_fn *call; /* NULL: memcpy */
-    bench_stream row;
+    bench_stream_fn *call; /* NULL: load and store */
+    const bench_stream *row;
     mixprec_isa isa;
     unsigned char *dst, *src;
-    size_t n;      /* elements (memcpy: bytes) in all threads together */
+    size_t n;      /* elements in all threads together */
     size_t passes; /* over the array in one run: a pass over L1 is too short to hand to threads */
 } stream_run;
 
 static void stream_range(void *context, size_t begin, size_t end) {
     const stream_run *run = context;
-    size_t pass;
+    size_t dst_size = mixprec_dtype_size(run->row->dst), src_size = mixprec_dtype_size(run->row->src), pass;
+    unsigned char *dst = run->dst + begin * dst_size, *src = run->src + begin * src_size;
     for (pass = 0; pass < run->passes; pass++) {
         if (run->call)
-            run->call(run->dst + begin * mixprec_dtype_size(run->row.dst), run->row.dst,
-                      run->src + begin * mixprec_dtype_size(run->row.src), run->row.src, end - begin, run->isa);
+            run->call(run->row, dst, src, end - begin, run->isa);
         else
-            memcpy(run->dst + begin, run->src + begin, end - begin);
+            load_store(run->isa, dst, (end - begin) * dst_size, src, (end - begin) * src_size);
         bench_use(run->dst);
     }
 }
 
+#define GRAIN 64 /* elements: whole steps of load_store for each pair of types */
+
 static void run_stream(void *context) {
     stream_run *run = context;
-    bench_parallel(bench_option.threads, run->n, 64, stream_range, run);
+    bench_parallel(bench_option.threads, run->n, GRAIN, stream_range, run);
+}
+
+static const char *label_of(const bench_stream *row, char text[40]) {
+    snprintf(text, 40, "%s -> %s%s%s", mixprec_dtype_name(row->src), mixprec_dtype_name(row->dst),
+             row->overflow == MIXPREC_OVERFLOW_SATURATE ? ", saturating" : "",
+             row->round == MIXPREC_ROUND_STOCHASTIC ? ", stochastic" : "");
+    return text;
 }
 
 static void measure_row(const char *suite, const bench_stream *row, const char *level, size_t bytes,
                         bench_stream_fn *call) {
-    stream_run runs[5];
-    bench_timing timings[5];
+    stream_run runs[7]; /* the library's on each path, then the loop's on each but portable C, which comes first */
+    bench_timing timings[7];
     mixprec_isa paths[4];
     size_t dst_size = mixprec_dtype_size(row->dst), src_size = mixprec_dtype_size(row->src);
-    size_t n = bytes / (dst_size + src_size) / 64 * 64, i;
+    size_t n = bytes / (dst_size + src_size) / GRAIN * GRAIN, i;
     size_t passes = ((size_t)16 << 20) / bytes + 1;
-    int path, path_count = bench_paths(paths);
-    char name[64];
+    double elements = (double)n * (double)passes, element_bytes = (double)(dst_size + src_size), seconds = 0;
+    int path_count = bench_paths(paths), count = 2 * path_count - 1, j;
+    char name[64], label[40];
     unsigned char *memory = bench_alloc(n * (dst_size + src_size));
-    double *values = bench_alloc(4096 * sizeof(*values)), copy_seconds;
+    double *values = bench_alloc(4096 * sizeof(*values));
 
     snprintf(name, sizeof(name), "%s/%s", row->name, level);
     bench_normals(values, 4096, 1);
     for (i = 0; i < n; i += 4096)
         bench_check(mixprec_convert(memory + n * dst_size + i * src_size, row->src, values, MIXPREC_F64,
                                     n - i < 4096 ? n - i : 4096));
-    for (path = 0; path <= path_count; path++) {
-        stream_run *run = &runs[path];
-        run->row = *row;
-        run->isa = path < path_count ? paths[path] : MIXPREC_ISA_AUTO;
+    memset(timings, 0, sizeof(timings));
+    for (j = 0; j < count; j++) {
+        stream_run *run = &runs[j];
+        run->row = row;
+        run->isa = paths[j < path_count ? j : j - path_count + 1];
         run->dst = memory;
         run->src = memory + n * dst_size;
         run->n = n;
-        run->call = call;
         run->passes = passes;
-        timings[path].run = run_stream;
-        timings[path].check = NULL;
-        timings[path].context = run;
-        timings[path].key = bench_key_of(suite, name, row->dtype, run->isa);
-        if (path == path_count) {
-            run->call = NULL;
-            run->n = n * (dst_size + src_size) / 2;
-            run->src = memory + run->n;
-            timings[path].key.isa = "-";
-            timings[path].key.impl = "memcpy";
-        }
+        run->call = j < path_count ? call : NULL;
+        timings[j].run = run_stream;
+        timings[j].context = run;
+        timings[j].limit = bench_clock_limit();
+        timings[j].key = bench_key_of(suite, name, row->dtype, run->isa);
+        if (!run->call)
+            timings[j].key.impl = "load-store";
     }
-    bench_measure(timings, path_count + 1);
+    bench_measure(timings, count);
 
-    printf("  %-4s -> %-4s", mixprec_dtype_name(row->src), mixprec_dtype_name(row->dst));
-    copy_seconds = timings[path_count].best;
-    for (path = 0; path <= path_count; path++) {
-        double seconds = timings[path].best / (double)passes;
-        double gb_per_s = 1e-9 * (double)(n * (dst_size + src_size)) / seconds;
-        bench_record(&timings[path].key, "gb_per_s", gb_per_s);
-        if (path < path_count) {
-            bench_record(&timings[path].key, "elements_per_s", (double)n / seconds);
-            bench_record(&timings[path].key, "share_of_memcpy", copy_seconds / timings[path].best);
+    printf("  %-25s", label_of(row, label));
+    for (j = 0; j < count; j++) {
+        const bench_timing *timing = &timings[j], *loop = &timings[path_count + j - 1];
+        double cycles = timing->limit_work * bench_option.threads / elements;
+        bench_record(&timing->key, "gb_per_s", 1e-9 * elements * element_bytes / timing->best);
+        bench_record(&timing->key, "elements_per_s", elements / timing->best);
+        bench_record(&timing->key, "cycles_per_element", cycles);
+        if (j >= path_count)
+            continue;
+        printf(" %8.3f", cycles);
+        if (j > 0) {
+            double share = loop->best / timing->best;
+            bench_record(&timing->key, "share_of_load_store", share);
+            printf(" %4.0f %%", 100 * share);
         }
-        printf(" %9.1f", gb_per_s);
+        seconds = timing->best;
     }
-    path = path_count - 1;
-    printf(" %13.2f %12.0f %%", 1e-9 * (double)n * (double)passes / timings[path].best,
-           100 * copy_seconds / timings[path].best);
-    if (!strcmp(level, "DRAM")) {
-        double share = 1e-9 * (double)(n * (dst_size + src_size)) * (double)passes / timings[path].best /
-                       bench_bandwidth("copy", bench_option.threads);
-        bench_record(&timings[path].key, "share_of_dram_copy", share);
-        printf(" %12.0f %%", 100 * share);
-    }
-    printf("\n");
+    printf(" %9.2f %8.1f\n", 1e-9 * elements / seconds, 1e-9 * elements * element_bytes / seconds);
     free(values);
     free(memory);
 }
@@ -101,6 +156,8 @@ void bench_streams(const char *suite, const char *title, const bench_stream *row
     size_t threads = (size_t)bench_option.threads, sizes[3];
     mixprec_isa paths[4];
     int level, row, path, path_count = bench_paths(paths);
+    double seconds_before = bench_option.seconds;
+    bench_option.seconds /= 2;                       /* many figures, steady ones */
     sizes[0] = bench_machine.l1_bytes / 2 * threads; /* half a cache: the rest is for the stack and the code */
     sizes[1] = bench_machine.l2_bytes / 2 * threads;
     sizes[2] = bench_dram_bytes();
@@ -112,14 +169,16 @@ void bench_streams(const char *suite, const char *title, const bench_stream *row
             if (!bench_wanted(suite, name, mixprec_dtype_name(rows[row].dtype)))
                 continue;
             if (!begun++) {
-                printf("\n%s, %s: %.0f KiB read and written; GB/s\n  %-12s", title, levels[level],
-                       (double)sizes[level] / 1024, "");
+                printf("\n%s, %s: %.0f KiB read and written. Cycles for an element; share: of a loop that only loads "
+                       "and\nstores as many bytes in vectors of the path; G elements/s and GB/s of the last path"
+                       "\n  %-25s",
+                       title, levels[level], (double)sizes[level] / 1024, "");
                 for (path = 0; path < path_count; path++)
-                    printf(" %9s", mixprec_isa_name(paths[path]));
-                printf(" %9s %13s %14s", "memcpy", "G elements/s", "of memcpy");
-                printf(level == 2 ? " %14s\n" : "\n", "of DRAM copy");
+                    printf(path ? " %8s  share" : " %8s", mixprec_isa_name(paths[path]));
+                printf(" %9s %8s\n", "G/s", "GB/s");
             }
             measure_row(suite, &rows[row], levels[level], sizes[level], call);
         }
     }
+    bench_option.seconds = seconds_before;
 }
