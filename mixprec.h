@@ -20,6 +20,7 @@
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
        once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
        its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
+       With tcc, and on CPUs other than x86 and AArch64, that environment does act on GEMM, unscaling and .scale.
      - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
        bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
      - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller
@@ -63,12 +64,12 @@
 /* ================================================================================================================== */
 
 /* MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
-   MIXPREC_STATIC           Every function becomes static: several files may then each have the implementation.
+   MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
-                            the workspace it is given, or, more slowly and in portable C, in about 2 KB of stack.
-   MIXPREC_NO_CONVERT       Leaves out mixprec_convert and mixprec_convert_ex.
+                            the workspace it is given, or, more slowly and in portable C, in about 4 KB of stack.
+   MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
    MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
@@ -141,10 +142,10 @@ typedef struct mixprec_e3m4 {
     uint8_t bits; /* 1, 3, 4, bias 3 with Inf and NaN as in IEEE 754; max 15.5: ml_dtypes' float8_e3m4 */
 } mixprec_e3m4;
 typedef struct mixprec_e2m3 {
-    uint8_t bits; /* MX fp6: 1, 2, 3 in the low six bits, the others 0; no Inf, no NaN; max 7.5 */
+    uint8_t bits; /* MX fp6: 1, 2, 3 in the low six bits, the others 0, ignored when read; no Inf, no NaN; max 7.5 */
 } mixprec_e2m3;
 typedef struct mixprec_e3m2 {
-    uint8_t bits; /* MX fp6: 1, 3, 2 in the low six bits, the others 0; no Inf, no NaN; max 28 */
+    uint8_t bits; /* MX fp6: 1, 3, 2 likewise; no Inf, no NaN; max 28 */
 } mixprec_e3m2;
 typedef struct mixprec_e2m1 {
     uint8_t bits; /* MX fp4: 1, 2, 1 in the low four bits; no Inf, no NaN; max 6. In arrays two to a byte */
@@ -257,7 +258,9 @@ typedef enum mixprec_dtype {
     MIXPREC_E3M4,
     MIXPREC_E2M3,
     MIXPREC_E3M2,
-    MIXPREC_E2M1, /* arrays: element i in byte i / 2, in its low four bits when i is even, in the high four when odd */
+    /* In arrays element i is in byte i / 2, in its low four bits when i is even, in the high four when it is odd. After
+       an odd number of elements the last high four bits are written as 0, unless the array is copied as it is. */
+    MIXPREC_E2M1,
     MIXPREC_E8M0,
     MIXPREC_I8
 } mixprec_dtype;
@@ -371,7 +374,8 @@ typedef struct mixprec_statistics {
     uint64_t overflow;             /* finite elements larger in magnitude than the format's largest finite number */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
-    /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. */
+    /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
+       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
        from 2^127, [255] for Inf and NaN. */
@@ -607,7 +611,7 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_
 
 /* E8M0 has one significant bit and neither sign, zero nor subnormals: negative numbers and zero become NaN, numbers
    below 2^-127 become 2^-127. Ties go up: with one bit every significand is odd, and IEEE 754-2019, 4.3.1, then takes
-   the larger. All of that as in ml_dtypes. Saturated: 2^127. */
+   the larger. ml_dtypes 0.6.0 agrees but between 2^-127 and 1.5 * 2^-127, which it rounds up. Saturated: 2^127. */
 MIXPREC_INLINE uint32_t mixprec_narrow_e8m0_(uint64_t bits, mixprec_round round, mixprec_overflow overflow,
                                              uint32_t random) {
     int32_t exponent = (int32_t)(bits >> 52), code; /* with the sign, which is 0 here or irrelevant */
@@ -843,7 +847,7 @@ MIXPREC_INLINE int32_t mixprec_code_key_(uint32_t code, const mixprec_layout_ *f
 }
 
 /* For each T of f16, bf16, e4m3, e5m2, e4m3fnuz, e5m2fnuz, e4m3ieee, e3m4, e2m3, e3m2, e2m1:
-     int mixprec_T_isnan(mixprec_T), _isinf, _isfinite, _issubnormal, _signbit     1 or 0
+     int mixprec_T_isnan(mixprec_T), _isinf, _isfinite, _issubnormal, _signbit     1 or 0; signbit(NaN) is 1 in FNUZ
      int mixprec_T_equal(mixprec_T a, mixprec_T b), _less (a < b), _less_equal     0 when either is NaN; -0 equals 0
      mixprec_T mixprec_T_next_up(mixprec_T), _next_down                            the neighbour toward +Inf, -Inf; NaN
                                                                                    stays; the largest if there is no Inf
@@ -914,7 +918,7 @@ MIXPREC_API const char *mixprec_status_string(mixprec_status status); /* never N
 MIXPREC_API const char *mixprec_dtype_name(mixprec_dtype dtype);      /* "f16"; "unknown" for anything else */
 MIXPREC_API size_t mixprec_dtype_size(mixprec_dtype dtype); /* bytes of the storage type; 0 for an unknown dtype */
 /* Bytes of an array of n elements: n times the size, but half of that, rounded up, for fp4 (MIXPREC_E2M1). 0 for an
-   unknown dtype, and for a size beyond an eighth of the address space. */
+   unknown dtype, and for n above SIZE_MAX / 8. */
 MIXPREC_API size_t mixprec_dtype_bytes(mixprec_dtype dtype, size_t n);
 MIXPREC_API const char *mixprec_isa_name(mixprec_isa isa); /* "avx512"; "unknown" for anything else */
 MIXPREC_API int mixprec_isa_available(mixprec_isa isa);    /* 1 when compiled in and runnable here */
@@ -935,10 +939,10 @@ MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, co
 
 /* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32
    (in f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed;
-   equal types are then rounded too, not copied; an overflowing product counts as Inf. MIXPREC_OVERFLOW_SATURATE
-   replaces Inf by the largest finite number of any other dst type, f64 and f32 included. With MIXPREC_ROUND_STOCHASTIC
-   element i uses mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW,
-   MIXPREC_ERR_SCALE (NaN, Inf, negative), MIXPREC_ERR_ISA. */
+   equal types are then rounded too, not copied (a scale of 1 is no scale); an overflowing product counts as Inf.
+   MIXPREC_OVERFLOW_SATURATE replaces Inf by the largest finite number of any other dst type, f64 and f32 included. With
+   MIXPREC_ROUND_STOCHASTIC element i uses mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND,
+   MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf, negative), MIXPREC_ERR_ISA. */
 MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
@@ -970,9 +974,10 @@ MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *
 
    As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which
    may then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B:
-   MIXPREC_ERR_OVERLAP. Elements of C's rows beyond n are not touched. Workspace comes from the stack when small, else
-   from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails). Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE,
-   MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
+   MIXPREC_ERR_OVERLAP (blocks of one larger matrix may lie side by side when they have its leading dimension and
+   element size; other interleaved layouts are refused, too). Elements of C's rows beyond n are not touched. Workspace
+   comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails). Also:
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
 
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
    rounding, when .offset is the first row times n). */
@@ -996,7 +1001,7 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
 #ifndef MIXPREC_NO_SCALER
 /* Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, 3.2) with the arithmetic and the
    defaults of PyTorch's GradScaler: scale 2^16, growth 2, backoff 0.5, interval 2000; hysteresis after Megatron-LM. The
-   scale stays a finite normal number within [min_scale, max_scale] whatever happens. */
+   scale stays a finite normal number; after an update it is within [min_scale, max_scale], whatever the fields were. */
 MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
 
 /* A scale that never changes; steps with an overflow are still skipped. MIXPREC_ERR_SCALE, and no write, unless scale
@@ -1004,20 +1009,20 @@ MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
 MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, float scale);
 
 /* MIXPREC_OK when the fields make sense, after they were set by hand or read from a file: scale, min_scale and
-   max_scale finite, normal, positive and in order; growth factor finite and >= 1, backoff factor in (0, 1]; interval,
-   hysteresis >= 1; trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
+   max_scale finite, normal, positive and in order; growth factor finite and >= 1, backoff factor normal and <= 1;
+   interval, hysteresis >= 1; trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler);
 
 /* loss * scale. Multiply the loss with it, or the gradient that starts the backward pass. */
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss);
 
-/* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32. grad is f32, f64, f16, bf16, e4m3 or e5m2; dst may be
-   grad itself when that is f32, and must not overlap it otherwise. Returns 1 when an element of grad is Inf or NaN, or
-   became Inf by unscaling, else 0; the scaler keeps that until mixprec_scaler_update. All of dst is written in either
-   case. Call it once per gradient tensor; with several optimisers, OR the results of each one's tensors to learn which
-   of them to skip. Bad arguments: the negative of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing
-   written or kept. The scaler is written to: threads that share one need a copy each, whose found_inf fields are then
-   OR-ed. */
+/* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32, to which f64 is first rounded (so it may become Inf,
+   which counts). grad is f32, f64, f16, bf16, e4m3 or e5m2; dst may be grad itself when that is f32, and must not
+   overlap it otherwise. Returns 1 when an element of grad is Inf or NaN, or became Inf by unscaling, else 0; the scaler
+   keeps that until mixprec_scaler_update. All of dst is written in either case. Call it once per gradient tensor; with
+   several optimisers, OR the results of each one's tensors to learn which of them to skip. Bad arguments: the negative
+   of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing written or kept. The scaler is written to:
+   threads that share one need a copy each, whose found_inf fields are then OR-ed. */
 MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
                                        size_t n);
 
@@ -1138,7 +1143,7 @@ typedef struct mixprec_fp_ {
 } mixprec_fp_;
 MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved;
-    const unsigned short standard = 0x037F;
+    const unsigned short standard = 0x027F; /* 53 bits: products of doubles are rounded once */
     __asm__ __volatile__("fnstenv %0\n\tfldcw %1" : "=m"(saved.x87) : "m"(standard) : "memory");
 #ifdef __SSE__
     saved.mxcsr = __builtin_ia32_stmxcsr();
@@ -1178,8 +1183,9 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
 }
 #endif
 
-/* Where float expressions are kept in wider registers (x87), a store to a volatile rounds them. */
-#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0
+/* Where float expressions are kept in wider registers (x87: 2), a store to a volatile rounds them. 16 widens _Float16
+   only. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
 #define MIXPREC_ROUNDED_ volatile
 #else
 #define MIXPREC_ROUNDED_
@@ -1252,7 +1258,7 @@ typedef struct mixprec_how_ {
 #define MIXPREC_BLOCK_ 256
 #endif
 
-/* What one instruction set provides: one constant table each in [DISPATCH]. A NULL entry means the one of portable C.
+/* What one instruction set provides: one constant table each in [DISPATCH].
    Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
    destination's elements are not larger. All run in the default floating-point environment. */
 typedef struct mixprec_kernels_ {
@@ -1270,7 +1276,7 @@ typedef struct mixprec_kernels_ {
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
        i]. */
     size_t tile_rows, tile_columns[2];
-    size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; block_depth in chunks */
+    size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
        at src[i + p * ld] when along is 1, else at src[i * ld + p]. */
     void (*pack)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
@@ -2929,7 +2935,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int
                 }
             }
         }
-        b -= (64 - chunk * size % 64) % 64;
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
             __mmask16 lanes = mixprec_first_lanes_(j ? high : low);
             float *to = t + (size_t)i * ldt + j * 16;
@@ -3368,7 +3373,7 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
             }
             stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
             stats->zero += bits == 0;
-            stats->overflow += magnitude > max;
+            stats->overflow += magnitude > (to == MIXPREC_I8 && x[j] < 0 ? 128.0 : max);
             stats->underflow += bits != 0 && kept == 0;
             stats->subnormal += kept != 0 && kept < min_normal;
             if (magnitude > stats->amax)
@@ -3455,7 +3460,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
 }
 
 static size_t mixprec_gemm_bytes_(const mixprec_gemm_plan_ *plan) {
-    return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_;
+    return plan->nothing ? 0 : plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_;
 }
 
 static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t ld, size_t row, size_t column) {
@@ -3555,19 +3560,21 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t
                             type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
 }
 
+/* C = beta C, where alpha or k is 0. */
+MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
+    size_t i;
+    for (i = 0; i < d->m; i++)
+        mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
+}
+
 MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, void *workspace) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, row;
     char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
     char *b = a + plan->a_bytes, *t = b + plan->b_bytes;
     size_t outer_rows = plan->direct ? d->m : plan->outer_rows;
-    MIXPREC_ASSERT(plan->nothing || plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
+    MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || d->m <= plan->rows);
-    if (plan->nothing) {
-        for (i = 0; i < d->m; i++)
-            mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
-        return;
-    }
     for (p = 0; p < d->k && plan->whole_a; p += plan->depth)
         mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, kernels->tile_rows, d->a, d->a_type, d->lda,
                            d->trans_a == MIXPREC_TRANS, 0, d->m, p, mixprec_min_(plan->depth, d->k - p));
@@ -3612,7 +3619,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
             double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_], s[tile], t[tile];
             size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, d->m - i);
             size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, d->n - j), count, e;
-            for (p = 0; p < d->k && !plan->nothing; p += count) {
+            for (p = 0; p < d->k; p += count) {
                 int starts = p % MIXPREC_GEMM_KBLOCK == 0;
                 count = mixprec_min_(depth, d->k - p);
                 mixprec_gemm_pack_(plan, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
@@ -3637,9 +3644,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                         ((float *)t)[e] = p < MIXPREC_GEMM_KBLOCK ? ((float *)s)[e] : ((float *)t)[e] + ((float *)s)[e];
             }
             for (row = 0; row < rows; row++)
-                mixprec_gemm_finish_row_(plan, d,
-                                         plan->nothing ? NULL : (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
-                                         i + row, j, columns);
+                mixprec_gemm_finish_row_(plan, d, (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
+                                         columns);
         }
 }
 #endif
@@ -4125,6 +4131,12 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
             mixprec_matrices_overlap_(d.c, &extents[2], d.b, &extents[1]))
             return MIXPREC_ERR_OVERLAP;
     }
+    if (plan.nothing) {
+        environment = mixprec_fp_begin_();
+        mixprec_gemm_run_nothing_(&plan, &d);
+        mixprec_fp_end_(environment);
+        return MIXPREC_OK;
+    }
     mixprec_gemm_blocks_(&plan, &d, d.workspace ? d.workspace_size : SIZE_MAX);
     if (d.workspace) {
         if (mixprec_gemm_bytes_(&plan) > d.workspace_size)
@@ -4273,28 +4285,38 @@ MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const
     return mixprec_scaler_unscale_ex(scaler, dst, grad, dtype, n, MIXPREC_ISA_AUTO);
 }
 
+/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
+static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
+    float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
+    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
+    if (!mixprec_is_scale_(scale) || scale < least || most < least)
+        return least;
+    return scale < most ? scale : most;
+}
+
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
     mixprec_fp_ environment = mixprec_fp_begin_();
     int found = s->found_inf != 0;
-    float scale;
+    float scale = s->scale;
     s->found_inf = 0;
     if (found) {
         s->growth_tracker = 0;
         if (s->hysteresis_used < s->hysteresis)
             s->hysteresis_used++;
-        if (s->hysteresis_used >= s->hysteresis) {
-            float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
-            scale = mixprec_rescale_(s->scale, s->backoff_factor);
-            s->scale = mixprec_is_scale_(scale) && scale > least ? scale : least;
+        if (s->hysteresis_used >= s->hysteresis)
+            scale = mixprec_rescale_(scale, s->backoff_factor);
+    } else {
+        if (s->growth_tracker < INT32_MAX)
+            s->growth_tracker++;
+        if (s->growth_tracker >= s->growth_interval) {
+            float grown = mixprec_rescale_(scale, s->growth_factor);
+            s->growth_tracker = 0;
+            s->hysteresis_used = 0;
+            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
+                scale = grown;
         }
-    } else if (s->growth_tracker >= s->growth_interval - 1) {
-        scale = mixprec_rescale_(s->scale, s->growth_factor);
-        s->growth_tracker = 0;
-        s->hysteresis_used = 0;
-        if (mixprec_is_scale_(scale) && scale <= s->max_scale)
-            s->scale = scale;
-    } else
-        s->growth_tracker++;
+    }
+    s->scale = mixprec_limit_scale_(s, scale);
     mixprec_fp_end_(environment);
     return !found;
 }

@@ -1,6 +1,7 @@
-/* The SCALAR room: every float to every format, doubles beside every value and every middle, all decodes, every
-   rounding mode and overflow policy, the random bits; and the small functions that describe formats and instruction
-   sets. The answers come from oracle.h. --quick takes a sample of the floats, everything else stays whole. */
+/* The SCALAR room: every float to the formats that GEMM takes, a sample of them to the others; doubles beside every value
+   and every middle, all decodes, every rounding mode and overflow policy, classification, comparison, neighbours, the
+   random bits; and the small functions that describe formats and instruction sets. The answers come from oracle.h.
+   --quick takes a smaller sample of the floats, everything else stays whole. */
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 
@@ -20,28 +21,28 @@ static const mixprec_overflow policies[] = {MIXPREC_OVERFLOW_IEEE, MIXPREC_OVERF
 static const mixprec_round modes[] = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_ROUND_TOWARD_ZERO,  MIXPREC_ROUND_UP,
                                       MIXPREC_ROUND_DOWN,         MIXPREC_ROUND_NEAREST_AWAY, MIXPREC_ROUND_STOCHASTIC};
 
-/* The functions of one format, all on bit patterns. block_differs compares both signs of the 2^16 floats whose upper
-   half is `block` with what is expected for the positive ones. */
+/* The functions of one format, all on bit patterns. block_differs compares the 2^16 floats whose upper half is `block`
+   with what is expected. */
 typedef struct scalar_functions {
     mixprec_dtype dtype;
     uint32_t (*from_f32)(uint32_t), (*from_f32_sat)(uint32_t), (*from_f64)(uint64_t), (*from_f64_sat)(uint64_t);
     uint32_t (*to_f32)(uint32_t);
     uint64_t (*to_f64)(uint32_t);
-    uint32_t (*block_differs)(uint32_t block, const uint16_t *ieee, const uint16_t *saturated, uint32_t sign_code);
+    uint32_t (*block_differs)(uint32_t block, const uint16_t *ieee, const uint16_t *saturated);
 } scalar_functions;
 
-#define SCALAR_FUNCTIONS(name, storage)                                                                                \
+#define SCALAR_FUNCTIONS(name, storage, code_type)                                                                     \
     static uint32_t name##_from_f32(uint32_t x) {                                                                      \
-        return mixprec_f32_to_##name(oracle_float(x)).bits;                                                            \
+        return (code_type)mixprec_f32_to_##name(oracle_float(x)).bits;                                                 \
     }                                                                                                                  \
     static uint32_t name##_from_f32_sat(uint32_t x) {                                                                  \
-        return mixprec_f32_to_##name##_sat(oracle_float(x)).bits;                                                      \
+        return (code_type)mixprec_f32_to_##name##_sat(oracle_float(x)).bits;                                           \
     }                                                                                                                  \
     static uint32_t name##_from_f64(uint64_t x) {                                                                      \
-        return mixprec_f64_to_##name(oracle_double(x)).bits;                                                           \
+        return (code_type)mixprec_f64_to_##name(oracle_double(x)).bits;                                                \
     }                                                                                                                  \
     static uint32_t name##_from_f64_sat(uint64_t x) {                                                                  \
-        return mixprec_f64_to_##name##_sat(oracle_double(x)).bits;                                                     \
+        return (code_type)mixprec_f64_to_##name##_sat(oracle_double(x)).bits;                                          \
     }                                                                                                                  \
     static uint32_t name##_to_f32(uint32_t code) {                                                                     \
         mixprec_##name x;                                                                                              \
@@ -53,31 +54,46 @@ typedef struct scalar_functions {
         x.bits = (storage)code;                                                                                        \
         return oracle_bits(mixprec_##name##_to_f64(x));                                                                \
     }                                                                                                                  \
-    static uint32_t name##_block_differs(uint32_t block, const uint16_t *ieee, const uint16_t *saturated,              \
-                                         uint32_t sign_code) {                                                         \
+    static uint32_t name##_block_differs(uint32_t block, const uint16_t *ieee, const uint16_t *saturated) {            \
         uint32_t i, different = 0;                                                                                     \
         for (i = 0; i < 65536; i++) {                                                                                  \
-            uint32_t x = block * 65536 + i;                                                                            \
-            different |= name##_from_f32(x) ^ ieee[i];                                                                 \
-            different |= name##_from_f32_sat(x) ^ saturated[i];                                                        \
-            different |= name##_from_f32(x | 0x80000000u) ^ (ieee[i] | sign_code);                                     \
-            different |= name##_from_f32_sat(x | 0x80000000u) ^ (saturated[i] | sign_code);                            \
+            different |= name##_from_f32(block * 65536 + i) ^ ieee[i];                                                 \
+            different |= name##_from_f32_sat(block * 65536 + i) ^ saturated[i];                                        \
         }                                                                                                              \
         return different;                                                                                              \
     }
-SCALAR_FUNCTIONS(f16, uint16_t)
-SCALAR_FUNCTIONS(bf16, uint16_t)
-SCALAR_FUNCTIONS(e4m3, uint8_t)
-SCALAR_FUNCTIONS(e5m2, uint8_t)
+SCALAR_FUNCTIONS(f16, uint16_t, uint16_t)
+SCALAR_FUNCTIONS(bf16, uint16_t, uint16_t)
+SCALAR_FUNCTIONS(e4m3, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e5m2, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e4m3fnuz, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e5m2fnuz, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e4m3ieee, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e3m4, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e2m3, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e3m2, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e2m1, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(e8m0, uint8_t, uint8_t)
+SCALAR_FUNCTIONS(i8, int8_t, uint8_t)
 
 #define SCALAR_ROW(name, dtype)                                                                                        \
     {                                                                                                                  \
         dtype, name##_from_f32, name##_from_f32_sat, name##_from_f64, name##_from_f64_sat, name##_to_f32,              \
             name##_to_f64, name##_block_differs                                                                        \
     }
-static const scalar_functions functions[ORACLE_SMALL_FORMATS] = {
-    SCALAR_ROW(f16, MIXPREC_F16), SCALAR_ROW(bf16, MIXPREC_BF16), SCALAR_ROW(e4m3, MIXPREC_E4M3),
-    SCALAR_ROW(e5m2, MIXPREC_E5M2)};
+static const scalar_functions functions[ORACLE_SMALL_FORMATS] = {SCALAR_ROW(f16, MIXPREC_F16),
+                                                                 SCALAR_ROW(bf16, MIXPREC_BF16),
+                                                                 SCALAR_ROW(e4m3, MIXPREC_E4M3),
+                                                                 SCALAR_ROW(e5m2, MIXPREC_E5M2),
+                                                                 SCALAR_ROW(e4m3fnuz, MIXPREC_E4M3FNUZ),
+                                                                 SCALAR_ROW(e5m2fnuz, MIXPREC_E5M2FNUZ),
+                                                                 SCALAR_ROW(e4m3ieee, MIXPREC_E4M3IEEE),
+                                                                 SCALAR_ROW(e3m4, MIXPREC_E3M4),
+                                                                 SCALAR_ROW(e2m3, MIXPREC_E2M3),
+                                                                 SCALAR_ROW(e3m2, MIXPREC_E3M2),
+                                                                 SCALAR_ROW(e2m1, MIXPREC_E2M1),
+                                                                 SCALAR_ROW(e8m0, MIXPREC_E8M0),
+                                                                 SCALAR_ROW(i8, MIXPREC_I8)};
 
 static const char *name_of(const char *prefix, const oracle_format *format) {
     static char name[80];
@@ -90,23 +106,27 @@ static uint32_t encode(uint64_t x, mixprec_dtype dtype, mixprec_round round, mix
     return mixprec_encode(oracle_double(x), dtype, round, overflow, random);
 }
 
+/* What mixprec_encode makes of a code: it extends the sign of an integer. */
+static uint32_t as_encoded(const oracle_format *format, uint32_t code) {
+    return format->family == ORACLE_INTEGERS && code > 127 ? code + 0xFFFFFF00u : code;
+}
+
 /* ---- narrowing to nearest even ---- */
 
 static void test_every_float(const scalar_functions *f, const oracle_format *format) {
     static uint16_t ieee[65536], saturated[65536];
-    uint32_t block, i, sign_code = oracle_sign_code(format);
-    for (block = 0; block < 32768; block += test_quick ? 61 : 1) {
+    int whole = format - oracle_formats < ORACLE_GEMM_FORMATS; /* test_convert.c has all floats to the others */
+    uint32_t block, i, step = test_quick ? (whole ? 61 : 601) : (whole ? 1 : 31);
+    for (block = 0; block < 65536; block += step) {
         oracle_block(format, MIXPREC_OVERFLOW_IEEE, block, ieee);
         oracle_block(format, MIXPREC_OVERFLOW_SATURATE, block, saturated);
-        if (!f->block_differs(block, ieee, saturated, sign_code))
+        if (!f->block_differs(block, ieee, saturated))
             continue;
-        for (i = 0; i < 131072; i++) {
-            uint32_t negative = i / 65536, j = i % 65536, x = negative * 0x80000000u + block * 65536 + j;
-            uint32_t got = f->from_f32(x), got_saturated = f->from_f32_sat(x);
-            uint32_t want = ieee[j] + negative * sign_code, want_saturated = saturated[j] + negative * sign_code;
-            CHECK(got == want, "float %08x: got %04x, want %04x", x, got, want);
-            CHECK(got_saturated == want_saturated, "float %08x, saturated: got %04x, want %04x", x, got_saturated,
-                  want_saturated);
+        for (i = 0; i < 65536; i++) {
+            uint32_t x = block * 65536 + i, got = f->from_f32(x), got_saturated = f->from_f32_sat(x);
+            CHECK(got == ieee[i], "float %08x: got %04x, want %04x", x, got, ieee[i]);
+            CHECK(got_saturated == saturated[i], "float %08x, saturated: got %04x, want %04x", x, got_saturated,
+                  saturated[i]);
         }
     }
 }
@@ -164,6 +184,7 @@ static void test_other_doubles(const scalar_functions *f, const oracle_format *f
     check_nearest(f, format, ORACLE_INF | ORACLE_SIGN);
     check_nearest(f, format, ORACLE_INF - 1); /* DBL_MAX */
     check_nearest(f, format, (ORACLE_INF - 1) | ORACLE_SIGN);
+    check_nearest(f, format, 0);
     check_nearest(f, format, ORACLE_SIGN);
 }
 
@@ -177,7 +198,8 @@ static void test_every_code(const scalar_functions *f, const oracle_format *form
         uint32_t want_single = oracle_round(&single, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);
         uint32_t got_single = f->to_f32(code);
         uint64_t decoded = oracle_bits(mixprec_decode(code, format->dtype));
-        uint64_t with_garbage = oracle_bits(mixprec_decode(code | (uint32_t)0xABCD0000u, format->dtype));
+        uint32_t garbage = 0xABCDEF55u & ~(2 * oracle_sign_code(format) - 1); /* above the code */
+        uint64_t with_garbage = oracle_bits(mixprec_decode(code | garbage, format->dtype));
         CHECK(single.exact || single.is_inf || single.is_nan, "code %04x is not a float", code);
         CHECK(got == want, "code %04x to double: got %016llx, want %016llx", code, (unsigned long long)got,
               (unsigned long long)want);
@@ -193,7 +215,7 @@ static void test_decode_f32(void) {
     const oracle_format *f32 = oracle_format_of(MIXPREC_F32);
     uint32_t i, count = test_quick ? 1u << 16 : 1u << 22;
     for (i = 0; i < count; i++) {
-        uint32_t bits = i % 4 ? (uint32_t)oracle_random() : (i << 23) | (uint32_t)oracle_random() >> (i / 4 % 33 + 9);
+        uint32_t bits = i % 4 ? (uint32_t)oracle_random() : (i << 23) | (uint32_t)oracle_random() >> (i / 4 % 23 + 9);
         uint64_t want = oracle_decode(f32, bits), got = oracle_bits(mixprec_decode(bits, MIXPREC_F32));
         CHECK(got == want, "mixprec_decode(%08x, F32): got %016llx, want %016llx", bits, (unsigned long long)got,
               (unsigned long long)want);
@@ -214,7 +236,7 @@ static void check_encode(const oracle_format *format, uint64_t x) {
     for (mode = 0; mode < 6; mode++)
         for (policy = 0; policy < 3; policy++)
             for (draw = 0; draw < (modes[mode] == MIXPREC_ROUND_STOCHASTIC ? 4u : 1u); draw++) {
-                uint32_t want = oracle_round(&place, modes[mode], policies[policy], randoms[draw]);
+                uint32_t want = as_encoded(format, oracle_round(&place, modes[mode], policies[policy], randoms[draw]));
                 uint32_t got = encode(x, format->dtype, modes[mode], policies[policy], randoms[draw]);
                 CHECK(got == want, "double %016llx, mode %u, policy %u, random %08x: got %08x, want %08x",
                       (unsigned long long)x, (unsigned)mode, (unsigned)policy, randoms[draw], got, want);
@@ -245,6 +267,8 @@ static void test_encode(const oracle_format *format) {
         check_encode(format, x);
         check_encode(format, x | ORACLE_SIGN);
     }
+    check_encode(format, 0);
+    check_encode(format, ORACLE_SIGN);
     check_encode(format, ORACLE_INF);
     check_encode(format, ORACLE_INF | ORACLE_SIGN);
     check_encode(format, ORACLE_INF - 1);
@@ -283,19 +307,187 @@ static void test_named_values(void) {
         {-1e-300, MIXPREC_F16, MIXPREC_ROUND_UP, MIXPREC_OVERFLOW_IEEE, 0x8000},
         {1, MIXPREC_F32, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x3F800000},
         {1e39, MIXPREC_F32, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0x7F7FFFFF},
+        {248, MIXPREC_E4M3FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x80},
+        {-247, MIXPREC_E4M3FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0xFF},
+        {1, MIXPREC_E4M3FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x40},
+        {-0.0, MIXPREC_E4M3FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
+        {-1e-9, MIXPREC_E5M2FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
+        {-1e-9, MIXPREC_E5M2FNUZ, MIXPREC_ROUND_DOWN, MIXPREC_OVERFLOW_IEEE, 0x81},
+        {1e9, MIXPREC_E5M2FNUZ, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0x7F},
+        {247.9, MIXPREC_E4M3IEEE, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x77},
+        {248, MIXPREC_E4M3IEEE, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x78},
+        {15.75, MIXPREC_E3M4, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x70},
+        {-1, MIXPREC_E3M4, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0xB0},
+        {-9, MIXPREC_E2M3, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x3F},
+        {1, MIXPREC_E3M2, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x0C},
+        {1e9, MIXPREC_E3M2, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x1F},
+        {2.5, MIXPREC_E2M1, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0x4},
+        {-5, MIXPREC_E2M1, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0xE},
+        {-5, MIXPREC_E2M1, MIXPREC_ROUND_NEAREST_AWAY, MIXPREC_OVERFLOW_IEEE, 0xF},
+        {1, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 127},
+        {1.5, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 128},
+        {3, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 129},
+        {3, MIXPREC_E8M0, MIXPREC_ROUND_DOWN, MIXPREC_OVERFLOW_IEEE, 128},
+        {1e-300, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
+        {0, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0xFF},
+        {-2, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0xFF},
+        {1e39, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0xFF},
+        {1e39, MIXPREC_E8M0, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0xFE},
+        {2.5, MIXPREC_I8, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 2},
+        {-2.5, MIXPREC_I8, MIXPREC_ROUND_NEAREST_AWAY, MIXPREC_OVERFLOW_IEEE, 0xFFFFFFFDu},
+        {-0.4, MIXPREC_I8, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
+        {127.5, MIXPREC_I8, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 127},
+        {-1e300, MIXPREC_I8, MIXPREC_ROUND_UP, MIXPREC_OVERFLOW_IEEE, 0xFFFFFF80u},
         {1, MIXPREC_F64, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
         {1, MIXPREC_NONE, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
         {1, (mixprec_dtype)77, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0},
     };
+    static const struct {
+        mixprec_dtype dtype;
+        uint32_t want;
+    } nans[] = {{MIXPREC_E4M3FNUZ, 0x80}, {MIXPREC_E5M2FNUZ, 0x80}, {MIXPREC_E4M3IEEE, 0xFC},
+                {MIXPREC_E3M4, 0xF8},     {MIXPREC_E2M3, 0x1F},     {MIXPREC_E3M2, 0x1F},
+                {MIXPREC_E2M1, 0x7},      {MIXPREC_E8M0, 0xFF},     {MIXPREC_I8, 0}};
     static const mixprec_dtype not_decoded[] = {MIXPREC_F64, MIXPREC_NONE, (mixprec_dtype)77};
     size_t i;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t got = mixprec_encode(cases[i].x, cases[i].dtype, cases[i].round, cases[i].overflow, 0);
         CHECK(got == cases[i].want, "case %u: got %04x, want %04x", (unsigned)i, got, cases[i].want);
     }
+    for (i = 0; i < sizeof nans / sizeof nans[0]; i++) {
+        uint32_t got = encode(ORACLE_INF | ORACLE_QUIET | ORACLE_SIGN, nans[i].dtype, MIXPREC_ROUND_NEAREST_EVEN,
+                              MIXPREC_OVERFLOW_SATURATE, 0);
+        CHECK(got == nans[i].want, "-NaN to %s: got %02x, want %02x", mixprec_dtype_name(nans[i].dtype), got,
+              nans[i].want);
+    }
     for (i = 0; i < 3; i++)
         CHECK(oracle_bits(mixprec_decode(0x3C00, not_decoded[i])) % ORACLE_SIGN > ORACLE_INF,
               "dtype %d decodes to a number", (int)not_decoded[i]);
+}
+
+/* ---- classification, comparison, neighbours ---- */
+
+typedef struct classify_functions {
+    mixprec_dtype dtype;
+    void (*classify)(uint32_t, int[5]), (*order)(uint32_t, uint32_t, int[3]);
+    uint32_t (*up)(uint32_t), (*down)(uint32_t);
+} classify_functions;
+
+#define CLASSIFY_FUNCTIONS(name, storage)                                                                              \
+    static mixprec_##name name##_of(uint32_t code) {                                                                   \
+        mixprec_##name x;                                                                                              \
+        x.bits = (storage)code;                                                                                        \
+        return x;                                                                                                      \
+    }                                                                                                                  \
+    static void name##_classify(uint32_t code, int answers[5]) {                                                       \
+        answers[0] = mixprec_##name##_isnan(name##_of(code));                                                          \
+        answers[1] = mixprec_##name##_isinf(name##_of(code));                                                          \
+        answers[2] = mixprec_##name##_isfinite(name##_of(code));                                                       \
+        answers[3] = mixprec_##name##_issubnormal(name##_of(code));                                                    \
+        answers[4] = mixprec_##name##_signbit(name##_of(code));                                                        \
+    }                                                                                                                  \
+    static void name##_order(uint32_t a, uint32_t b, int answers[3]) {                                                 \
+        answers[0] = mixprec_##name##_equal(name##_of(a), name##_of(b));                                               \
+        answers[1] = mixprec_##name##_less(name##_of(a), name##_of(b));                                                \
+        answers[2] = mixprec_##name##_less_equal(name##_of(a), name##_of(b));                                          \
+    }                                                                                                                  \
+    static uint32_t name##_up(uint32_t code) {                                                                         \
+        return mixprec_##name##_next_up(name##_of(code)).bits;                                                         \
+    }                                                                                                                  \
+    static uint32_t name##_down(uint32_t code) {                                                                       \
+        return mixprec_##name##_next_down(name##_of(code)).bits;                                                       \
+    }
+CLASSIFY_FUNCTIONS(f16, uint16_t)
+CLASSIFY_FUNCTIONS(bf16, uint16_t)
+CLASSIFY_FUNCTIONS(e4m3, uint8_t)
+CLASSIFY_FUNCTIONS(e5m2, uint8_t)
+CLASSIFY_FUNCTIONS(e4m3fnuz, uint8_t)
+CLASSIFY_FUNCTIONS(e5m2fnuz, uint8_t)
+CLASSIFY_FUNCTIONS(e4m3ieee, uint8_t)
+CLASSIFY_FUNCTIONS(e3m4, uint8_t)
+CLASSIFY_FUNCTIONS(e2m3, uint8_t)
+CLASSIFY_FUNCTIONS(e3m2, uint8_t)
+CLASSIFY_FUNCTIONS(e2m1, uint8_t)
+
+#define CLASSIFY_ROW(name, dtype)                                                                                      \
+    { dtype, name##_classify, name##_order, name##_up, name##_down }
+static const classify_functions classifiers[] = {
+    CLASSIFY_ROW(f16, MIXPREC_F16),           CLASSIFY_ROW(bf16, MIXPREC_BF16),
+    CLASSIFY_ROW(e4m3, MIXPREC_E4M3),         CLASSIFY_ROW(e5m2, MIXPREC_E5M2),
+    CLASSIFY_ROW(e4m3fnuz, MIXPREC_E4M3FNUZ), CLASSIFY_ROW(e5m2fnuz, MIXPREC_E5M2FNUZ),
+    CLASSIFY_ROW(e4m3ieee, MIXPREC_E4M3IEEE), CLASSIFY_ROW(e3m4, MIXPREC_E3M4),
+    CLASSIFY_ROW(e2m3, MIXPREC_E2M3),         CLASSIFY_ROW(e3m2, MIXPREC_E3M2),
+    CLASSIFY_ROW(e2m1, MIXPREC_E2M1)};
+#define CLASSIFIERS (sizeof classifiers / sizeof classifiers[0])
+
+/* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0 first. */
+typedef struct number {
+    double value;
+    uint32_t code;
+} number;
+
+static number number_of(const oracle_format *format, uint32_t code) {
+    uint64_t bits = oracle_decode(format, code);
+    number x;
+    x.code = code;
+    x.value = oracle_double(bits % ORACLE_SIGN == ORACLE_INF ? bits - 1 : bits);
+    return x;
+}
+static int is_nan(const oracle_format *format, uint32_t code) {
+    return oracle_decode(format, code) % ORACLE_SIGN > ORACLE_INF;
+}
+static int by_value(const void *a, const void *b) {
+    const number *x = (const number *)a, *y = (const number *)b;
+    if (x->value < y->value || y->value < x->value)
+        return x->value < y->value ? -1 : 1;
+    return x->code > y->code ? -1 : x->code < y->code;
+}
+
+static void check_order(const classify_functions *f, const oracle_format *format, uint32_t a, uint32_t b) {
+    int got[3], comparable = !is_nan(format, a) && !is_nan(format, b), less = 0, greater = 0;
+    if (comparable) {
+        less = number_of(format, a).value < number_of(format, b).value;
+        greater = number_of(format, b).value < number_of(format, a).value;
+    }
+    f->order(a, b, got);
+    CHECK(got[0] == (comparable && !less && !greater) && got[1] == less && got[2] == (comparable && !greater),
+          "%04x and %04x: equal %d, less %d, less or equal %d", a, b, got[0], got[1], got[2]);
+}
+
+static void test_classify(const classify_functions *f, const oracle_format *format) {
+    static number sorted[65536];
+    uint32_t codes = 2 * oracle_sign_code(format), code, other, i, count = 0;
+    double min_normal = oracle_value(format, 1u << format->mantissa_bits);
+    for (code = 0; code < codes; code++) {
+        uint64_t magnitude = oracle_decode(format, code) % ORACLE_SIGN;
+        int got[5], nan = magnitude > ORACLE_INF, inf = magnitude == ORACLE_INF;
+        f->classify(code, got);
+        CHECK(got[0] == nan && got[1] == inf && got[2] == (!nan && !inf), "%04x: isnan %d, isinf %d, isfinite %d", code,
+              got[0], got[1], got[2]);
+        CHECK(got[3] == (magnitude > 0 && magnitude < oracle_bits(min_normal)), "%04x: issubnormal %d", code, got[3]);
+        CHECK(got[4] == (code >= codes / 2), "%04x: signbit %d", code, got[4]);
+        if (nan)
+            CHECK(f->up(code) == code && f->down(code) == code, "NaN %04x has neighbours %04x and %04x", code,
+                  f->up(code), f->down(code));
+        else
+            sorted[count++] = number_of(format, code);
+        for (other = 0; other < (format->bits > 8 ? 16 : codes); other++)
+            check_order(f, format, code, format->bits > 8 ? (uint32_t)oracle_random() % codes : other);
+    }
+    qsort(sorted, count, sizeof sorted[0], by_value);
+    for (i = 0; i < count; i++) {
+        uint32_t above = i, below = i, up = f->up(sorted[i].code), down = f->down(sorted[i].code);
+        while (above < count && !(sorted[i].value < sorted[above].value))
+            above++;
+        while (below != (uint32_t)-1 && !(sorted[below].value < sorted[i].value))
+            below--;
+        above = above == count ? sorted[i].code : sorted[above].code; /* the first above: -0 rather than +0 */
+        below = below == (uint32_t)-1 ? sorted[i].code : sorted[below].code;
+        CHECK(up == above, "%04x: the next up is %04x, want %04x", sorted[i].code, up, above);
+        CHECK(down == below, "%04x: the next down is %04x, want %04x", sorted[i].code, down, below);
+        check_order(f, format, sorted[i].code, above);
+        check_order(f, format, below, sorted[i].code);
+    }
 }
 
 /* ---- random bits ---- */
@@ -350,44 +542,97 @@ static void test_random_bits(void) {
 
 /* ---- what there is ---- */
 
-static void check_format(mixprec_dtype dtype, const char *name, int bits, int mantissa_bits, int bias, int has_inf,
-                         uint64_t max, uint64_t min_normal, uint64_t min_subnormal) {
+#define LIMITS(name)                                                                                                   \
+    {                                                                                                                  \
+        MIXPREC_##name, (double)MIXPREC_##name##_MAX, (double)MIXPREC_##name##_MIN, (double)MIXPREC_##name##_TRUE_MIN, \
+            (double)MIXPREC_##name##_EPSILON, MIXPREC_##name##_MANT_DIG                                                \
+    }
+static const struct {
+    mixprec_dtype dtype;
+    double max, min, true_min, epsilon;
+    int mant_dig;
+} limits[] = {LIMITS(F16),      LIMITS(BF16), LIMITS(E4M3), LIMITS(E5M2), LIMITS(E4M3FNUZ), LIMITS(E5M2FNUZ),
+              LIMITS(E4M3IEEE), LIMITS(E3M4), LIMITS(E2M3), LIMITS(E3M2), LIMITS(E2M1),     LIMITS(E8M0)};
+
+static void check_format(const oracle_format *f) {
+    int integer = f->family == ORACLE_INTEGERS, powers = f->family == ORACLE_POWERS;
+    int has_nan = f->family != ORACLE_FINITE && !integer;
+    double smallest = oracle_value(f, !powers),
+           min_normal = powers || integer ? smallest : oracle_value(f, 1u << f->mantissa_bits);
+    double epsilon = integer ? 1.0 : ldexp(1.0, -f->mantissa_bits);
     mixprec_format_info info;
-    mixprec_status status = mixprec_format(dtype, &info);
-    CHECK(status == MIXPREC_OK, "%s: status %d", name, (int)status);
+    mixprec_status status = mixprec_format(f->dtype, &info);
+    size_t i;
+    CHECK(status == MIXPREC_OK, "%s: status %d", f->name, (int)status);
     if (status != MIXPREC_OK)
         return;
-    CHECK(!strcmp(info.name, name) && !strcmp(mixprec_dtype_name(dtype), name), "%s: named %s and %s", name, info.name,
-          mixprec_dtype_name(dtype));
-    CHECK(mixprec_dtype_size(dtype) * 8 == (size_t)bits, "%s: size %u", name, (unsigned)mixprec_dtype_size(dtype));
-    CHECK(info.bits == bits && info.mantissa_bits == mantissa_bits && info.exponent_bits == bits - 1 - mantissa_bits,
-          "%s: %d bits, %d for the exponent, %d for the mantissa", name, info.bits, info.exponent_bits,
+    CHECK(!strcmp(info.name, f->name) && !strcmp(mixprec_dtype_name(f->dtype), f->name), "%s: named %s and %s", f->name,
+          info.name, mixprec_dtype_name(f->dtype));
+    CHECK(info.bits == f->bits && info.mantissa_bits == f->mantissa_bits &&
+              info.exponent_bits == f->bits - f->mantissa_bits - !powers,
+          "%s: %d bits, %d for the exponent, %d for the mantissa", f->name, info.bits, info.exponent_bits,
           info.mantissa_bits);
-    CHECK(info.bias == bias && info.has_inf == has_inf, "%s: bias %d, has_inf %d", name, info.bias, info.has_inf);
-    CHECK(oracle_bits(info.max) == max, "%s: max %g", name, info.max);
-    CHECK(oracle_bits(info.min_normal) == min_normal, "%s: min_normal %g", name, info.min_normal);
-    CHECK(oracle_bits(info.min_subnormal) == min_subnormal, "%s: min_subnormal %g", name, info.min_subnormal);
-    CHECK(oracle_bits(info.epsilon) == oracle_bits(ldexp(1.0, -mantissa_bits)), "%s: epsilon %g", name, info.epsilon);
+    CHECK(info.bias == f->bias, "%s: bias %d", f->name, info.bias);
+    CHECK(info.has_inf == (f->family == ORACLE_IEEE) && info.has_nan == has_nan, "%s: has_inf %d, has_nan %d", f->name,
+          info.has_inf, info.has_nan);
+    CHECK(oracle_bits(info.max) == oracle_bits(oracle_value(f, f->finite - 1)), "%s: max %g", f->name, info.max);
+    CHECK(oracle_bits(info.min_normal) == oracle_bits(min_normal), "%s: min_normal %g", f->name, info.min_normal);
+    CHECK(oracle_bits(info.min_subnormal) == oracle_bits(smallest), "%s: min_subnormal %g", f->name,
+          info.min_subnormal);
+    CHECK(oracle_bits(info.epsilon) == oracle_bits(epsilon), "%s: epsilon %g", f->name, info.epsilon);
+    for (i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].dtype == f->dtype)
+            CHECK(oracle_bits(limits[i].max) == oracle_bits(info.max) &&
+                      oracle_bits(limits[i].min) == oracle_bits(info.min_normal) &&
+                      oracle_bits(limits[i].true_min) == oracle_bits(info.min_subnormal) &&
+                      oracle_bits(limits[i].epsilon) == oracle_bits(info.epsilon) &&
+                      limits[i].mant_dig == info.mantissa_bits + 1,
+                  "%s: the macros differ: %g %g %g %g %d", f->name, limits[i].max, limits[i].min, limits[i].true_min,
+                  limits[i].epsilon, limits[i].mant_dig);
+}
+
+static void check_size(mixprec_dtype dtype, size_t bytes, size_t elements_per_byte) {
+    static const size_t counts[] = {0, 1, 2, 3, 100, 101, SIZE_MAX / 8};
+    size_t i;
+    CHECK(mixprec_dtype_size(dtype) == bytes, "%s: size %lu", mixprec_dtype_name(dtype),
+          (unsigned long)mixprec_dtype_size(dtype));
+    for (i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        size_t got = mixprec_dtype_bytes(dtype, counts[i]);
+        size_t want = counts[i] / elements_per_byte * bytes + counts[i] % elements_per_byte * bytes;
+        CHECK(got == want, "%lu %s: %lu bytes, want %lu", (unsigned long)counts[i], mixprec_dtype_name(dtype),
+              (unsigned long)got, (unsigned long)want);
+    }
+    CHECK(mixprec_dtype_bytes(dtype, SIZE_MAX / 8 + 1) == 0 && mixprec_dtype_bytes(dtype, SIZE_MAX) == 0,
+          "%s: too many elements have a size", mixprec_dtype_name(dtype));
 }
 
 static void test_formats(void) {
     static const mixprec_dtype unknown[] = {MIXPREC_NONE, (mixprec_dtype)MIXPREC_DTYPE_COUNT, (mixprec_dtype)1000};
     mixprec_format_info info, before;
     size_t i;
+    CHECK(ORACLE_FORMATS + 2 == MIXPREC_DTYPE_COUNT, "%d dtypes", MIXPREC_DTYPE_COUNT); /* and f64, and none */
     for (i = 0; i < ORACLE_FORMATS; i++) {
         const oracle_format *f = &oracle_formats[i];
-        check_format(f->dtype, f->name, f->bits, f->mantissa_bits, f->bias, f->has_inf,
-                     oracle_bits(oracle_value(f, f->finite - 1)), oracle_bits(oracle_value(f, 1u << f->mantissa_bits)),
-                     oracle_bits(oracle_value(f, 1)));
+        check_format(f);
+        check_size(f->dtype, f->bits < 8 ? 1 : (size_t)f->bits / 8, f->dtype == MIXPREC_E2M1 ? 2 : 1);
     }
-    check_format(MIXPREC_F64, "f64", 64, 52, 1023, 1, oracle_bits(DBL_MAX), oracle_bits(DBL_MIN), 1);
+    check_size(MIXPREC_F64, 8, 1);
+    CHECK(mixprec_format(MIXPREC_F64, &info) == MIXPREC_OK && !strcmp(info.name, "f64") && info.bits == 64 &&
+              info.exponent_bits == 11 && info.mantissa_bits == 52 && info.bias == 1023 && info.has_inf && info.has_nan,
+          "f64: %s, %d bits, %d for the exponent, %d for the mantissa, bias %d, has_inf %d, has_nan %d", info.name,
+          info.bits, info.exponent_bits, info.mantissa_bits, info.bias, info.has_inf, info.has_nan);
+    CHECK(oracle_bits(info.max) == oracle_bits(DBL_MAX) && oracle_bits(info.min_normal) == oracle_bits(DBL_MIN) &&
+              oracle_bits(info.min_subnormal) == 1 && oracle_bits(info.epsilon) == oracle_bits(DBL_EPSILON),
+          "f64: max %g, min_normal %g, min_subnormal %g, epsilon %g", info.max, info.min_normal, info.min_subnormal,
+          info.epsilon);
     memset(&info, 0x5A, sizeof info);
     before = info;
     for (i = 0; i < 3; i++) {
         mixprec_status status = mixprec_format(unknown[i], &info);
         CHECK(status == MIXPREC_ERR_DTYPE, "dtype %d: status %d", (int)unknown[i], (int)status);
         CHECK(!memcmp(&info, &before, sizeof info), "dtype %d: info was written", (int)unknown[i]);
-        CHECK(mixprec_dtype_size(unknown[i]) == 0, "dtype %d: has a size", (int)unknown[i]);
+        CHECK(mixprec_dtype_size(unknown[i]) == 0 && mixprec_dtype_bytes(unknown[i], 5) == 0, "dtype %d: has a size",
+              (int)unknown[i]);
         CHECK(!strcmp(mixprec_dtype_name(unknown[i]), "unknown"), "dtype %d: %s", (int)unknown[i],
               mixprec_dtype_name(unknown[i]));
     }
@@ -447,7 +692,8 @@ int main(int argc, char **argv) {
     for (i = 0; i < ORACLE_SMALL_FORMATS; i++) {
         const scalar_functions *f = &functions[i];
         const oracle_format *format = oracle_format_of(f->dtype);
-        if (test_begin(name_of(test_quick ? "a sample of the floats to" : "every float to", format)))
+        if (test_begin(name_of(test_quick || i >= ORACLE_GEMM_FORMATS ? "a sample of the floats to" : "every float to",
+                               format)))
             test_every_float(f, format), test_end();
         if (test_begin(name_of("doubles and floats beside every value and middle of", format)))
             test_beside_points(f, format), test_end();
@@ -461,6 +707,9 @@ int main(int argc, char **argv) {
     for (i = 0; i < ORACLE_FORMATS; i++)
         if (test_begin(name_of("every mode and policy to", &oracle_formats[i])))
             test_encode(&oracle_formats[i]), test_end();
+    for (i = 0; i < CLASSIFIERS; i++)
+        if (test_begin(name_of("classes, order and neighbours of", oracle_format_of(classifiers[i].dtype))))
+            test_classify(&classifiers[i], oracle_format_of(classifiers[i].dtype)), test_end();
     if (test_begin("scalar: values named in the manual"))
         test_named_values(), test_end();
     if (test_begin("scalar: random bits"))
