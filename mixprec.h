@@ -3337,10 +3337,13 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
                                           const mixprec_how_ *options, float scale) {
     static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     const mixprec_layout_ *layout = mixprec_layout_of_(to);
-    double max = to == MIXPREC_I8     ? 127.0
-                 : to == MIXPREC_E8M0 ? mixprec_decode(0xFE, to)
-                                      : mixprec_decode(layout->max_code, to);
-    double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0.0;
+    /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
+    const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
+    uint64_t min_normal = layout ? mixprec_f64_bits_(mixprec_decode(1u << layout->mantissa_bits, to)) : 0;
+    uint32_t max_code = layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE;
+    uint64_t max = mixprec_f64_bits_(mixprec_decode(max_code, to));
+    uint64_t max_below_zero = to == MIXPREC_I8 ? mixprec_f64_bits_(128.0) : max;
+    uint64_t amax = 0, min_nonzero = infinity;
     mixprec_how_ how = *options;
     size_t i, j, count;
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
@@ -3360,12 +3363,12 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
         mixprec_store_f64_(kernels, codes, to, x, count, &how);
         mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
         for (j = 0; j < count; j++) {
-            uint64_t bits = mixprec_f64_bits_(x[j]) & ~((uint64_t)1 << 63);
+            uint64_t bits = mixprec_f64_bits_(x[j]) & magnitude_of, kept = mixprec_f64_bits_(q[j]) & magnitude_of;
             int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
-            double magnitude = mixprec_f64_from_bits_(bits), kept = q[j] < 0 ? -q[j] : q[j], error = x[j] - q[j];
-            if (bits >= (uint64_t)0x7FF << 52) {
+            double error = kept > infinity ? x[j] : x[j] - q[j];
+            if (bits >= infinity) {
                 stats->exponents[255]++;
-                if (bits == (uint64_t)0x7FF << 52)
+                if (bits == infinity)
                     stats->inf++;
                 else
                     stats->nan++;
@@ -3373,18 +3376,19 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
             }
             stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
             stats->zero += bits == 0;
-            stats->overflow += magnitude > (to == MIXPREC_I8 && x[j] < 0 ? 128.0 : max);
+            stats->overflow += bits > (bits == mixprec_f64_bits_(x[j]) ? max : max_below_zero);
             stats->underflow += bits != 0 && kept == 0;
             stats->subnormal += kept != 0 && kept < min_normal;
-            if (magnitude > stats->amax)
-                stats->amax = magnitude;
-            if (bits != 0 && (stats->min_nonzero == 0 || magnitude < stats->min_nonzero))
-                stats->min_nonzero = magnitude;
+            if (bits > amax)
+                amax = bits;
+            if (bits != 0 && bits < min_nonzero)
+                min_nonzero = bits;
             stats->signal += x[j] * x[j];
-            /* E8M0 has no zero and no negative numbers: NaN there is an error as large as x. */
-            stats->noise += (mixprec_f64_bits_(error) << 1) > (uint64_t)0x7FF << 53 ? x[j] * x[j] : error * error;
+            stats->noise += error * error;
         }
     }
+    stats->amax = mixprec_f64_from_bits_(amax);
+    stats->min_nonzero = mixprec_f64_from_bits_(min_nonzero == infinity ? 0 : min_nonzero);
     stats->count = n;
 }
 #endif
