@@ -11,6 +11,7 @@
 #include "test.h"
 
 #include <fenv.h>
+#include <float.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -138,13 +139,23 @@ static uint64_t quiet(uint64_t x) {
     return x % ORACLE_SIGN > ORACLE_INF ? x | ORACLE_QUIET : x;
 }
 
-/* x * scale as a double's pattern: rounded to fp32, or to f64 when the source is f64. */
+/* x * scale as a double's pattern: rounded to fp32, or to f64 when the source is f64. x87 rounds to 53 bits meanwhile, once
+   but for subnormal products: there README allows the second rounding, and this reference has it, too. */
 static uint64_t product(uint64_t x, mixprec_dtype source, float scale) {
     volatile double factor, result; /* each operation by itself, rounded as it is written */
     if (x % ORACLE_SIGN >= ORACLE_INF)
         return quiet(x);
     factor = oracle_double(x);
+#if defined(__i386__) && FLT_EVAL_METHOD == 2
+    {
+        unsigned short saved, control = 0x027F;
+        __asm__ volatile("fnstcw %0\n\tfldcw %1" : "=m"(saved) : "m"(control));
+        result = factor * (double)scale;
+        __asm__ volatile("fldcw %0" : : "m"(saved));
+    }
+#else
     result = factor * (double)scale;
+#endif
     if (source == MIXPREC_F64)
         return oracle_bits(result);
     return oracle_bits(mixprec_decode(
