@@ -308,6 +308,10 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_OVERLAP, "an output overlaps an input in a way that is not supported")                               \
     X(MIXPREC_ERR_SCALE, "a scale is NaN, infinite, zero or negative")                                                 \
     X(MIXPREC_ERR_WORKSPACE, "the workspace is too small")                                                             \
+    X(MIXPREC_ERR_ACTIVATION, "unknown activation")                                                                    \
+    X(MIXPREC_ERR_TRIANGLE, "unknown triangle, or C is not square, or a row range was asked for too")                  \
+    X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
+    X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape or dtype")                                  \
     X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")
 
 typedef enum mixprec_status {
@@ -328,6 +332,32 @@ typedef struct mixprec_convert_options {
     uint64_t offset; /* ... and the index of element 0 in it: a caller who splits an array tells where a part starts */
 } mixprec_convert_options;
 
+/* What the epilogue of mixprec_gemm_ex applies to each element, after the bias. */
+typedef enum mixprec_activation {
+    MIXPREC_ACTIVATION_NONE = 0,
+    MIXPREC_ACTIVATION_RELU,      /* max(x, 0); NaN stays NaN */
+    MIXPREC_ACTIVATION_GELU,      /* x/2 (1 + erf(x / sqrt 2)): Hendrycks, Gimpel, arXiv:1606.08415 */
+    MIXPREC_ACTIVATION_GELU_TANH, /* its approximation x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    MIXPREC_ACTIVATION_SILU,      /* x / (1 + exp(-x)) */
+    MIXPREC_ACTIVATION_TANH
+} mixprec_activation;
+
+/* The part of C that mixprec_gemm_ex computes; the rest is not touched. Diagonal included. */
+typedef enum mixprec_triangle { MIXPREC_FULL = 0, MIXPREC_LOWER, MIXPREC_UPPER } mixprec_triangle;
+
+/* Scales of an operand: the number that an element stands for is element * scale. One scale for each block of
+   block_rows x block_columns of the matrix as stored (before op), 0 meaning all rows or columns: {&s} is one scale for
+   the tensor, {v, 1, 0} one for each row, {v, 0, 1} for each column, {v, 1, 128} for 128 elements of a row,
+   {v, 128, 128} for a tile. The scale of element (i, j) is values[(i / block_rows) * ld + j / block_columns]. */
+typedef struct mixprec_scales {
+    const float *values; /* NULL: none. Each finite and positive. */
+    size_t block_rows, block_columns;
+    size_t ld; /* 0: rows of scales without gaps */
+} mixprec_scales;
+
+/* Runs task(data, i) once for every i < tasks, in any order and on any threads, and returns when all have returned. */
+typedef void (*mixprec_parallel_for)(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data);
+
 /* The arguments of mixprec_gemm_ex. A field that is zero means the common case. */
 typedef struct mixprec_gemm_desc {
     mixprec_transpose trans_a, trans_b;
@@ -343,12 +373,36 @@ typedef struct mixprec_gemm_desc {
     void *c; /* m x n */
     mixprec_dtype c_type;
     size_t ldc;
+
+    /* Several products in one call. */
+    size_t batch;               /* 0: one */
+    size_t stride_a;            /* elements from one matrix to the next; 0: all products have the same A */
+    size_t stride_b;            /* likewise */
+    size_t stride_c;            /* 0: one after the other, m * ldc */
+    const void *const *a_array; /* not NULL: pointers to `batch` matrices, in the place of a and stride_a */
+    const void *const *b_array;
+    void *const *c_array;
+
+    /* What else happens to a sum; see mixprec_gemm_ex for the order. */
+    mixprec_scales scale_a, scale_b; /* the same for all products of a batch */
+    const void *bias;                /* NULL: none; n elements, added to every row of C */
+    mixprec_dtype bias_type;         /* 0: f32 */
+    mixprec_activation activation;
     mixprec_round round; /* how results are narrowed to c_type; no matter where that is not narrower than the sums */
     mixprec_overflow overflow;
-    uint64_t seed;         /* MIXPREC_ROUND_STOCHASTIC: element (i, j) draws mixprec_random_bits(seed, ... */
-    uint64_t offset;       /* ... offset + i * n + j) */
-    mixprec_isa isa;       /* run this path; for tests and benchmarks */
-    void *workspace;       /* NULL: stack, or the allocator. Any alignment. */
+    uint64_t seed;   /* MIXPREC_ROUND_STOCHASTIC: element (i, j) of product l draws mixprec_random_bits(seed, ... */
+    uint64_t offset; /* ... offset + (l * m + i) * n + j) */
+
+    /* How much of it, and how. */
+    size_t row_begin, row_end;         /* the rows of C to compute: for a caller's own threads; 0, 0: all */
+    mixprec_triangle triangle;         /* the part of C to compute: m == n, and no row range */
+    int native;                        /* 1: dot-product units may be used, which round differently: see below */
+    mixprec_isa isa;                   /* run this path; for tests and benchmarks */
+    size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
+    mixprec_parallel_for parallel_for; /* NULL: this thread alone */
+    void *parallel_context;            /* its first argument */
+    size_t threads;                    /* into how many tasks to split for parallel_for; 0: 1 */
+    void *workspace;                   /* NULL: stack, or the allocator. Any alignment. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
 
@@ -1181,6 +1235,15 @@ MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
 MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     (void)saved;
 }
+#endif
+
+/* Initialises a structure with zeros, in either language without a warning. */
+#ifdef __cplusplus
+#define MIXPREC_ZERO_                                                                                                  \
+    {}
+#else
+#define MIXPREC_ZERO_                                                                                                  \
+    { 0 }
 #endif
 
 /* Where float expressions are kept in wider registers (x87: 2), a store to a volatile rounds them. 16 widens _Float16
@@ -4181,11 +4244,13 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         size_t ldc) {
     double wide_alpha = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(alpha)));
     double wide_beta = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(beta)));
+    static const mixprec_gemm_desc none = MIXPREC_ZERO_;
     mixprec_gemm_desc d;
     if (lda == 0 || ldb == 0 || ldc == 0)
         return mixprec_is_compute_type_(a_type) && mixprec_is_compute_type_(b_type) && mixprec_is_compute_type_(c_type)
                    ? MIXPREC_ERR_LEADING_DIMENSION
                    : MIXPREC_ERR_DTYPE;
+    d = none;
     d.trans_a = ta;
     d.trans_b = tb;
     d.m = m;
@@ -4202,13 +4267,6 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.c = c;
     d.c_type = c_type;
     d.ldc = ldc;
-    d.round = MIXPREC_ROUND_NEAREST_EVEN;
-    d.overflow = MIXPREC_OVERFLOW_IEEE;
-    d.seed = 0;
-    d.offset = 0;
-    d.isa = MIXPREC_ISA_AUTO;
-    d.workspace = NULL;
-    d.workspace_size = 0;
     return mixprec_gemm_ex(&d);
 }
 #endif
