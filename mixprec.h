@@ -1040,14 +1040,50 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
                                         size_t ldc);
 
-/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Also:
-   MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE. */
+/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Each sum t becomes an
+   element of C so, each operation rounded on its own, in the type of the accumulator, or in f64 when C is f64:
+
+     t = (t * scale of A) * scale of B      where there are scales that do not vary along k
+     x = alpha * t;  x = x + beta * c (where beta is not 0);  x = x + bias[j];  x = activation(x);  narrowing
+
+   When a scale varies along k, k is cut where a scale changes; each piece is summed as described above from its own
+   beginning, and t is the sum of (piece * scale of A) * scale of B, added in rising order. Activations but ReLU are
+   computed in fp32, within 2 ulp, the same bits everywhere; they are refused where C or the accumulator is f64
+   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and t counts as +0 (-0 in x + y never shows).
+
+   Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
+   other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
+
+   Threads: with .parallel_for the call is split into .threads tasks. The bits do not change. -fopenmp provides
+   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own.
+
+   Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE, MIXPREC_ERR_ACTIVATION,
+   MIXPREC_ERR_TRIANGLE, MIXPREC_ERR_RANGE, MIXPREC_ERR_SCALE (a value), MIXPREC_ERR_LEADING_DIMENSION (also of the
+   scales), MIXPREC_ERR_OVERLAP (also between the matrices of C, and C with bias or scales), MIXPREC_ERR_PACKED. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer
-   may be NULL. Fields .workspace and .workspace_size are ignored. Returns what mixprec_gemm_ex would say of the sizes,
-   types and modes; on an error nothing is written. */
+   may be NULL. Pointers to data, .workspace and .workspace_size are ignored, but B may be seen to be A. Returns what
+   mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
+
+/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .trans_b and
+   .ldb are ignored, there is no .stride_b or .b_array, and the result has the same bits. 16-bit elements stay 16 bits
+   wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue and dtype of A, on the
+   instruction set it was packed for (.isa), in this process or after a trip through a file; it holds no pointers.
+
+   mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
+   from b, trans_b and ldb. `packed` needs no alignment, and must not overlap B. Of the descriptor nothing else is read.
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA, MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE,
+   MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small), MIXPREC_ERR_OVERLAP. */
+MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size);
+MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, void *packed, size_t size);
+
+#ifdef _OPENMP
+/* A mixprec_parallel_for: the context is ignored. Compile the implementation, too, with -fopenmp. */
+MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*task)(void *data, size_t index),
+                                         void *data);
+#endif
 #endif
 
 /* ---- loss scaling ---- */
