@@ -3662,10 +3662,6 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 
 #ifndef MIXPREC_NO_GEMM
 
-/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
-   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
-   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
-   workspace. */
 /* The scales of an operand, seen as those of op(A) (m x k) or op(B)^T (n x k): the scale of (i, p) is
    values[i / block * step + p / block_k * step_k]. */
 typedef struct mixprec_scale_view_ {
@@ -3681,6 +3677,10 @@ typedef struct mixprec_gemm_range_ {
 /* What the tasks of a call divide among them. */
 enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
 
+/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
+   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
+   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
+   workspace. */
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
@@ -3724,14 +3724,15 @@ static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin,
     return end == *begin ? 1 : (end - *begin - 1) / *unit + 1;
 }
 
-/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area. */
+/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area: the first x
+   of n rows hold x^2 / n^2 of the lower one, the last x of the upper one. Integers only: every thread must find the
+   same, whatever its rounding mode. */
 static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t units,
                                 size_t index) {
     size_t cut = units / plan->tasks * index + units % plan->tasks * index / plan->tasks;
-    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && index && index < plan->tasks) {
-        /* The first x of n rows hold x^2 / n^2 of the lower triangle, the last x of the upper one. */
-        double part = (double)(d->triangle == MIXPREC_LOWER ? index : plan->tasks - index) / (double)plan->tasks;
-        for (cut = 0; cut < units && (double)cut * (double)cut < part * (double)units * (double)units; cut++)
+    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && units < (size_t)1 << 20) {
+        size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
+        for (cut = 0; (uint64_t)cut * cut * plan->tasks < (uint64_t)units * units * parts; cut++)
             ;
         cut = d->triangle == MIXPREC_UPPER ? units - cut : cut;
     }
