@@ -3746,7 +3746,7 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     size_t begin = first + mixprec_gemm_cut_(plan, d, units, index) * unit;
     size_t end = first + mixprec_gemm_cut_(plan, d, units, index + 1) * unit;
     if (plan->split == MIXPREC_SPLIT_ROWS_) {
-        part.row = begin;
+        part.row = mixprec_min_(begin, part.row_end); /* cuts are whole tiles: the last may lie beyond */
         part.row_end = mixprec_min_(end, part.row_end);
     } else if (plan->split == MIXPREC_SPLIT_COLUMNS_) {
         part.column = begin;
