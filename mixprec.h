@@ -3272,6 +3272,208 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     }
     return vmaxvq_u32(found) != 0;
 }
+
+/* ---- GEMM ---- */
+
+#ifndef MIXPREC_NO_GEMM
+/* 8 x 12 (f64: 8 x 6): 24 accumulators, 3 vectors of B, and A by lanes of what is left. Rows and columns that are not
+   there are zeros of the panels. */
+#define MIXPREC_TILE_ROWS_NEON_ 8
+#define MIXPREC_TILE_VECTORS_NEON_ 3
+MIXPREC_FORCE_INLINE_ void mixprec_tile_body_neon_(const int rows, const int vectors, const int wide, size_t rows_there,
+                                                   size_t depth, const char *a, const char *b, char *t, size_t ldt,
+                                                   int first) {
+    const size_t size = wide ? 8 : 4;
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        /* One of the two is used: see mixprec_tile_body_avx2_. */
+        float32x4_t s[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        float64x2_t w[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = vdupq_n_f32(0);
+            w[i][j] = vdupq_n_f64(0);
+        }
+        for (p = 0; p < chunk; p++) {
+            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
+            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
+            if (wide)
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 2) {
+                    const float64x2_t row = vld1q_f64(y_wide + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        w[i][j] = vfmaq_laneq_f64(w[i][j], vld1q_f64(x_wide + 2 * j), row, 0);
+                        w[i + 1][j] = vfmaq_laneq_f64(w[i + 1][j], vld1q_f64(x_wide + 2 * j), row, 1);
+                    }
+                }
+            else
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 4) {
+                    const float32x4_t row = vld1q_f32(y + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        s[i][j] = vfmaq_laneq_f32(s[i][j], vld1q_f32(x + 4 * j), row, 0);
+                        s[i + 1][j] = vfmaq_laneq_f32(s[i + 1][j], vld1q_f32(x + 4 * j), row, 1);
+                        s[i + 2][j] = vfmaq_laneq_f32(s[i + 2][j], vld1q_f32(x + 4 * j), row, 2);
+                        s[i + 3][j] = vfmaq_laneq_f32(s[i + 3][j], vld1q_f32(x + 4 * j), row, 3);
+                    }
+                }
+            a += MIXPREC_TILE_ROWS_NEON_ * size;
+            b += MIXPREC_TILE_VECTORS_NEON_ * 16;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            float *to = (float *)(void *)(t + (size_t)i * ldt * size);
+            double *to_wide = (double *)(void *)to;
+            if ((size_t)i < rows_there)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                    if (wide)
+                        vst1q_f64(to_wide + 2 * j, first ? w[i][j] : vaddq_f64(vld1q_f64(to_wide + 2 * j), w[i][j]));
+                    else
+                        vst1q_f32(to + 4 * j, first ? s[i][j] : vaddq_f32(vld1q_f32(to + 4 * j), s[i][j]));
+                }
+        }
+        depth -= chunk;
+    }
+}
+
+/* Half a tile of rows and a third of its columns are enough of a choice for edges. */
+#define MIXPREC_TILES_NEON_(X) X(4, 1, 0) X(4, 3, 0) X(8, 1, 0) X(8, 3, 0) X(4, 3, 1) X(8, 3, 1)
+#define MIXPREC_TILE_NEON_(rows, vectors, wide)                                                                        \
+    static void mixprec_tile_##rows##_##vectors##_##wide##_neon_(size_t rows_there, size_t depth, const char *a,       \
+                                                                 const char *b, char *t, size_t ldt, int first) {      \
+        mixprec_tile_body_neon_(rows, vectors, wide, rows_there, depth, a, b, t, ldt, first);                          \
+    }
+MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+
+static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t,
+                               size_t ldt, int first, int wide) {
+    const size_t vectors = wide || columns > 4 ? 3 : 1, size = wide ? 8 : 4, whole = vectors * 16 / size;
+    const size_t kernel_rows = rows > 4 ? 8 : 4;
+    double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
+    char *to = (char *)t;
+    size_t ld_to = ldt, i;
+    if (columns != whole) { /* vectors that are not whole: by way of a buffer */
+        to = (char *)edge;
+        ld_to = whole;
+        for (i = 0; i < rows && !first; i++)
+            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+    }
+    switch (kernel_rows * 8 + vectors * 2 + (size_t)wide) {
+#define MIXPREC_TILE_NEON_(kernel_rows, vectors, wide)                                                                 \
+    case kernel_rows * 8 + vectors * 2 + wide:                                                                         \
+        mixprec_tile_##kernel_rows##_##vectors##_##wide##_neon_(rows, depth, (const char *)a, (const char *)b, to,     \
+                                                                ld_to, first);                                         \
+        break;
+        MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+    default: break;
+    }
+    for (i = 0; i < rows && to != (char *)t; i++)
+        mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
+}
+
+/* 4 elements from p as fp32. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dtype type) {
+    uint16x8_t half;
+    uint32_t codes;
+    switch (type) {
+    case MIXPREC_F64:
+        return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64((const double *)p)), vld1q_f64((const double *)p + 2));
+    case MIXPREC_F16: return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)p)));
+    case MIXPREC_BF16: return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16((const uint16_t *)p), 16));
+    case MIXPREC_E4M3:
+        mixprec_copy_(&codes, p, 4);
+        half = mixprec_e4m3_to_half_neon_(vreinterpret_u8_u32(vdup_n_u32(codes)));
+        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half))), 256.0f);
+    case MIXPREC_E5M2:
+        mixprec_copy_(&codes, p, 4);
+        half = vshll_n_u8(vreinterpret_u8_u32(vdup_n_u32(codes)), 8);
+        return vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
+    default: break;
+    }
+    return vld1q_f32((const float *)p);
+}
+
+/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load_edge_neon_(const void *p, mixprec_dtype type, size_t there,
+                                                          const int wide) {
+    const size_t lanes = wide ? 2 : 4;
+    double edge[4] = {0};
+    if (there < lanes) {
+        mixprec_copy_(edge, p, there * mixprec_size_of_(type));
+        p = edge;
+    }
+    return wide ? vreinterpretq_f32_f64(vld1q_f64((const double *)p)) : mixprec_load4_neon_(p, type);
+}
+
+/* Elements that lie side by side along k: squares of 4 x 4 (f64: 2 x 2), transposed in registers, a cache line of each
+   row before the next row: with a power of two between rows they share one set. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_across_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                     size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4, lanes = wide ? 2 : 4, line = 64 / size;
+    size_t from, i, p, q;
+    for (from = 0; from < depth; from += line)
+        for (i = 0; i < width; i += lanes)
+            for (p = from; p < depth && p < from + line; p += lanes) {
+                float32x4_t r[4], t[4];
+                for (q = 0; q < lanes; q++)
+                    r[q] = i + q < count ? mixprec_load_edge_neon_(src + (i + q) * stride + p * size, type,
+                                                                   mixprec_min_(lanes, depth - p), wide)
+                                         : vdupq_n_f32(0);
+                if (wide) {
+                    const float64x2_t x = vreinterpretq_f64_f32(r[0]), y = vreinterpretq_f64_f32(r[1]);
+                    r[0] = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+                    r[1] = vreinterpretq_f32_f64(vzip2q_f64(x, y));
+                } else {
+                    t[0] = vzip1q_f32(r[0], r[2]);
+                    t[1] = vzip2q_f32(r[0], r[2]);
+                    t[2] = vzip1q_f32(r[1], r[3]);
+                    t[3] = vzip2q_f32(r[1], r[3]);
+                    r[0] = vzip1q_f32(t[0], t[2]);
+                    r[1] = vzip2q_f32(t[0], t[2]);
+                    r[2] = vzip1q_f32(t[1], t[3]);
+                    r[3] = vzip2q_f32(t[1], t[3]);
+                }
+                for (q = 0; q < lanes && p + q < depth; q++)
+                    vst1q_f32((float *)(void *)(dst + ((p + q) * width + i) * to_size), r[q]);
+            }
+}
+
+/* Elements that lie side by side in src as in the panel. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_along_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                    size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), lanes = wide ? 2 : 4;
+    size_t i, p;
+    for (p = 0; p < depth; p++, src += stride)
+        for (i = 0; i < width; i += lanes, dst += 16)
+            vst1q_f32((float *)(void *)dst,
+                      i < count ? mixprec_load_edge_neon_(src + i * size, type, mixprec_min_(lanes, count - i), wide)
+                                : vdupq_n_f32(0));
+}
+
+static void mixprec_pack_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                               size_t count, size_t depth, int wide) {
+    const char *from = (const char *)src;
+    const size_t stride = ld * mixprec_size_of_(type);
+    char *to = (char *)dst;
+    switch ((int)type * 2 + wide) {
+#define MIXPREC_ROW_(dtype, wide)                                                                                      \
+    case dtype * 2 + wide:                                                                                             \
+        if (along)                                                                                                     \
+            mixprec_pack_along_neon_(to, width, from, dtype, stride, count, depth, wide);                              \
+        else                                                                                                           \
+            mixprec_pack_across_neon_(to, width, from, dtype, stride, count, depth, wide);                             \
+        break;
+        MIXPREC_ROW_(MIXPREC_F64, 1)
+        MIXPREC_ROW_(MIXPREC_F32, 0)
+        MIXPREC_ROW_(MIXPREC_F64, 0)
+        MIXPREC_ROW_(MIXPREC_F16, 0)
+        MIXPREC_ROW_(MIXPREC_BF16, 0)
+        MIXPREC_ROW_(MIXPREC_E4M3, 0)
+        MIXPREC_ROW_(MIXPREC_E5M2, 0)
+#undef MIXPREC_ROW_
+    default: break;
+    }
+}
+#endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
@@ -3842,14 +4044,14 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
-static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_c_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+static const mixprec_kernels_ mixprec_kernels_neon_ = {MIXPREC_ISA_NEON,
+                                                       mixprec_load_neon_,
+                                                       mixprec_load_odd_c_,
+                                                       mixprec_store_neon_,
+                                                       mixprec_unscale_neon_,
+                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128,
+                                                                             1020, 512, mixprec_pack_neon_,
+                                                                             mixprec_tile_neon_, NULL, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */

@@ -454,7 +454,7 @@ static int fuses(mixprec_isa isa, int has_workspace) {
     (void)has_workspace;
     if (isa == MIXPREC_ISA_AUTO)
         isa = mixprec_isa_best();
-    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512)
+    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512 || isa == MIXPREC_ISA_NEON)
         return 1;
 #if defined(__x86_64__) && !defined(__FMA__)
     return 0;
