@@ -3365,6 +3365,105 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype 
     }
 }
 
+/* Any format, mode and policy: mixprec_narrow_f32_ four at a time. See mixprec_encoder_avx2_. */
+typedef struct mixprec_encoder_neon_ {
+    int32x4_t bias, shift, min_shift, mantissa_bits;
+    uint32x4_t threshold_positive, threshold_negative, odd, sticky;
+    uint32x4_t max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
+    int stochastic, special;
+} mixprec_encoder_neon_;
+
+static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_encoder_neon_ e;
+    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = vdupq_n_s32(to->bias - 127);
+    e.shift = vdupq_n_s32(23 - to->mantissa_bits);
+    e.min_shift = vdupq_n_s32(24 - to->mantissa_bits);
+    e.mantissa_bits = vdupq_n_s32(to->mantissa_bits);
+    e.threshold_positive = vdupq_n_u32(mixprec_round_threshold_(how->round, 0, 0, 0));
+    e.threshold_negative = vdupq_n_u32(mixprec_round_threshold_(how->round, 1, 0, 0));
+    e.odd = vdupq_n_u32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
+    e.sticky = vdupq_n_u32(!e.stochastic);
+    e.max_code = vdupq_n_u32(to->max_code);
+    e.overflow_positive =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code);
+    e.overflow_negative =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code);
+    e.inf_code = vdupq_n_u32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
+    e.nan_code = vdupq_n_u32(to->nan_code);
+    e.payload = vdupq_n_u32(to->special == MIXPREC_IEEE_ ? (1u << to->mantissa_bits) - 1 : 0);
+    e.special = to->special;
+    e.sign_code = vdupq_n_u32(to->sign_code);
+    return e;
+}
+
+/* The codes with their signs. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_neon_ *e, uint32x4_t bits,
+                                                          uint32x4_t random) {
+    const int32x4_t one = vdupq_n_s32(1);
+    uint32x4_t negative = vcltq_s32(vreinterpretq_s32_u32(bits), vdupq_n_s32(0));
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), exponent = vshrq_n_u32(magnitude, 23);
+    uint32x4_t field = vandq_u32(magnitude, vdupq_n_u32(0x7FFFFF)), subnormal = vceqq_u32(exponent, vdupq_n_u32(0));
+    uint32x4_t mantissa = vorrq_u32(field, vbicq_u32(vdupq_n_u32(0x800000), subnormal));
+    int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), e->bias);
+    int32x4_t shift = vmaxq_s32(e->shift, vsubq_s32(e->min_shift, target));
+    uint32x4_t kept, fraction, threshold, code, lost, special;
+    target = vmaxq_s32(target, one);
+    /* Negative counts shift to the right; by 32 or more, either way, gives 0. A count is its low byte, signed: these
+       shifts stay below 224. */
+    kept = vshlq_u32(mantissa, vnegq_s32(shift));
+    fraction = vshlq_u32(mantissa, vsubq_s32(vdupq_n_s32(32), shift));
+    lost = vandq_u32(vcgtq_s32(shift, vdupq_n_s32(31)), vtstq_u32(mantissa, mantissa));
+    fraction = vorrq_u32(fraction, vandq_u32(lost, e->sticky));
+    threshold = vbslq_u32(negative, e->threshold_negative, e->threshold_positive);
+    threshold = vaddq_u32(threshold, vandq_u32(kept, e->odd));
+    if (e->stochastic)
+        threshold = random;
+    /* The sum is below the threshold when it carried out. */
+    kept = vsubq_u32(kept, vcltq_u32(vaddq_u32(fraction, threshold), threshold));
+    code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), e->mantissa_bits), kept);
+    code =
+        vbslq_u32(vcgtq_u32(code, e->max_code), vbslq_u32(negative, e->overflow_negative, e->overflow_positive), code);
+    special = vandq_u32(vshlq_u32(field, vnegq_s32(e->shift)), e->payload);
+    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->inf_code, vorrq_u32(e->nan_code, special));
+    code = vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F7FFFFF)), special, code);
+    if (e->special == MIXPREC_FNUZ_) /* no -0 */
+        negative = vandq_u32(negative, vtstq_u32(code, code));
+    else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
+        negative = vandq_u32(negative, vcleq_u32(magnitude, vdupq_n_u32(0x7F800000)));
+    return vorrq_u32(code, vandq_u32(negative, e->sign_code));
+}
+
+static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                    const mixprec_how_ *how) {
+    const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
+    size_t i, j;
+    for (i = 0; i < n; i += 16) {
+        uint32_t random[16] = {0};
+        uint16x8_t low, high;
+        uint8x16_t bytes;
+        uint32x4_t c[4];
+        for (j = 0; j < 16 && encoder.stochastic; j++)
+            random[j] = mixprec_random_bits(how->seed, how->index + i + j);
+        for (j = 0; j < 4; j++)
+            c[j] = mixprec_encode_any_neon_(&encoder, vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j)),
+                                            vld1q_u32(random + 4 * j));
+        low = vcombine_u16(vmovn_u32(c[0]), vmovn_u32(c[1]));
+        high = vcombine_u16(vmovn_u32(c[2]), vmovn_u32(c[3]));
+        bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
+        if (mixprec_size_of_(type) == 2) {
+            vst1q_u16((uint16_t *)dst + i, low);
+            vst1q_u16((uint16_t *)dst + i + 8, high);
+        } else if (type == MIXPREC_E2M1) {
+            const uint16x8_t pairs = vreinterpretq_u16_u8(bytes);
+            vst1_u8((uint8_t *)dst + i / 2, vmovn_u16(vorrq_u16(pairs, vshrq_n_u16(pairs, 4))));
+        } else
+            vst1q_u8((uint8_t *)dst + i, bytes);
+    }
+}
+
 static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how) {
     int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
@@ -3373,9 +3472,13 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
             vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
         return;
     }
+    if (!mixprec_layout_of_(type)) {
+        mixprec_store_c_(dst, type, src, n, how);
+        return;
+    }
     if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ||
         !mixprec_is_compute_type_(type)) {
-        mixprec_store_c_(dst, type, src, n, how);
+        mixprec_store_any_neon_(dst, type, src, n, how);
         return;
     }
     switch (type) {
