@@ -1068,6 +1068,15 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
    mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
+/* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
+   same products in another order with other roundings, and may take subnormal operands and results for 0. The result
+   is deterministic, but not that of another CPU. 1 when this CPU and this build have one for these two types: bf16 with
+   bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on AArch64 Linux
+   with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no error; nor has
+   it any with a packed B, or with so few rows of A that a transposed B is not packed. The x86-64 unit was tested on Zen
+   4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
+MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
+
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .trans_b and
    .ldb are ignored, there is no .stride_b or .b_array, and the result has the same bits. 16-bit elements stay 16 bits
    wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue and dtype of A (f64: f64), on
@@ -1190,6 +1199,18 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #endif
 #elif defined(__aarch64__) && defined(__GNUC__) && defined(__ARM_NEON) && defined(__AARCH64EL__)
 #define MIXPREC_HAS_NEON_ 1
+#endif
+#endif
+/* And which dot-product units: those that the compiler has intrinsics for. */
+#if defined(MIXPREC_HAS_AVX512_) && !defined(MIXPREC_NO_GEMM) && defined(__GNUC__)
+#if (defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && __GNUC__ >= 10)
+#define MIXPREC_HAS_AVX512_BF16_ 1
+#endif
+#elif defined(MIXPREC_HAS_NEON_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_STDLIB) && defined(__linux__)
+#if (defined(__clang__) && __clang_major__ >= 16) || (!defined(__clang__) && __GNUC__ >= 10)
+#define MIXPREC_HAS_NEON_NATIVE_ 1
+#include <errno.h>
+#include <sys/auxv.h>
 #endif
 #endif
 #if defined(MIXPREC_HAS_AVX2_)
@@ -1559,17 +1580,21 @@ MIXPREC_NOINLINE_ float mixprec_activate_(mixprec_activation activation, float x
 /* [CPU] Which instruction set this machine has                                                                       */
 /* ================================================================================================================== */
 
+/* Dot-product units, above the bits of a mixprec_isa. */
+#define MIXPREC_UNIT_BF16_ 0x100 /* AVX512_BF16; BFMMLA */
+#define MIXPREC_UNIT_F16_ 0x200  /* FMLAL */
+
 #if defined(MIXPREC_HAS_AVX2_)
-static void mixprec_cpuid_(unsigned leaf, unsigned r[4]) {
+static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
 #if defined(_MSC_VER) && !defined(__clang__)
     int registers[4];
-    __cpuidex(registers, (int)leaf, 0);
+    __cpuidex(registers, (int)leaf, (int)subleaf);
     r[0] = (unsigned)registers[0];
     r[1] = (unsigned)registers[1];
     r[2] = (unsigned)registers[2];
     r[3] = (unsigned)registers[3];
 #else
-    __cpuid_count(leaf, 0, r[0], r[1], r[2], r[3]);
+    __cpuid_count(leaf, subleaf, r[0], r[1], r[2], r[3]);
 #endif
 }
 
@@ -1585,16 +1610,17 @@ static unsigned mixprec_xcr0_(void) {
 }
 
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
-static mixprec_isa mixprec_detect_(void) {
-    unsigned r[4], leaf1_c, leaf7_b, xcr0;
+static int mixprec_detect_(void) {
+    unsigned r[4], leaf1_c, leaf7_b, subleaves, xcr0;
     const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
-    mixprec_cpuid_(0, r);
+    mixprec_cpuid_(0, 0, r);
     if (r[0] < 7)
         return MIXPREC_ISA_C;
-    mixprec_cpuid_(1, r);
+    mixprec_cpuid_(1, 0, r);
     leaf1_c = r[2];
-    mixprec_cpuid_(7, r);
+    mixprec_cpuid_(7, 0, r);
+    subleaves = r[0];
     leaf7_b = r[1];
     if ((leaf1_c & need1) != need1 || !(leaf7_b & 1u << 5))
         return MIXPREC_ISA_C;
@@ -1602,32 +1628,52 @@ static mixprec_isa mixprec_detect_(void) {
     if ((xcr0 & 0x06u) != 0x06u) /* XMM, YMM */
         return MIXPREC_ISA_C;
 #if defined(MIXPREC_HAS_AVX512_)
-    if ((leaf7_b & need512) == need512 && (xcr0 & 0xE6u) == 0xE6u) /* and opmask, ZMM */
-        return MIXPREC_ISA_AVX512;
+    if ((leaf7_b & need512) == need512 && (xcr0 & 0xE6u) == 0xE6u) { /* and opmask, ZMM */
+        r[0] = 0;
+        if (subleaves >= 1)
+            mixprec_cpuid_(7, 1, r);
+        return r[0] & 1u << 5 ? MIXPREC_ISA_AVX512 | MIXPREC_UNIT_BF16_ : MIXPREC_ISA_AVX512;
+    }
 #else
     (void)need512;
+    (void)subleaves;
 #endif
     return MIXPREC_ISA_AVX2;
 }
 
 /* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
-static mixprec_isa mixprec_cpu_(void) {
+static int mixprec_features_(void) {
     static int cached;
 #if defined(_MSC_VER) && !defined(__clang__)
-    int isa = *(volatile int *)&cached;
-    if (!isa)
-        *(volatile int *)&cached = isa = (int)mixprec_detect_();
+    int features = *(volatile int *)&cached;
+    if (!features)
+        *(volatile int *)&cached = features = mixprec_detect_();
 #else
-    int isa = __atomic_load_n(&cached, __ATOMIC_RELAXED);
-    if (!isa)
-        __atomic_store_n(&cached, isa = (int)mixprec_detect_(), __ATOMIC_RELAXED);
+    int features = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!features)
+        __atomic_store_n(&cached, features = mixprec_detect_(), __ATOMIC_RELAXED);
 #endif
-    return (mixprec_isa)isa;
+    return features;
+}
+static mixprec_isa mixprec_cpu_(void) {
+    return (mixprec_isa)(mixprec_features_() & 0xFF);
 }
 #elif defined(MIXPREC_HAS_NEON_)
 static mixprec_isa mixprec_cpu_(void) {
     return MIXPREC_ISA_NEON; /* part of the base AArch64 architecture */
 }
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+/* Bits as in Linux's arch/arm64/include/uapi/asm/hwcap.h: HWCAP_ASIMDFHM, HWCAP2_BF16. */
+static int mixprec_features_(void) {
+    int saved = errno, features = 0; /* a kernel that does not know AT_HWCAP2 sets errno */
+    if (getauxval(AT_HWCAP) & 1ul << 23)
+        features |= MIXPREC_UNIT_F16_;
+    if (getauxval(AT_HWCAP2) & 1ul << 14)
+        features |= MIXPREC_UNIT_BF16_;
+    errno = saved;
+    return features;
+}
+#endif
 #else
 static mixprec_isa mixprec_cpu_(void) {
     return MIXPREC_ISA_C;
@@ -3275,6 +3321,87 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
         }
 }
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- GEMM of bf16 with AVX512_BF16 ---- */
+
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+#define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+
+/* 14 x 32: see mixprec_tile_body_avx512_. Panels hold pairs of k, element (i, p) at 16-bit place [(p / 2 * w + i) * 2 +
+   p % 2], with a zero behind an odd depth. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(const int rows, size_t rows_there,
+                                                                                size_t columns, size_t depth,
+                                                                                const char *a, const char *b, float *t,
+                                                                                size_t ldt, int first) {
+    const __mmask16 lanes[2] = {mixprec_first_lanes_(columns), mixprec_first_lanes_(columns > 16 ? columns - 16 : 0)};
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (p = 0; p < chunk; p += 2) {
+            const int32_t *y = (const int32_t *)(const void *)a;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                _mm512_dpbf16_ps(s[i][j], (__m512bh)_mm512_set1_epi32(y[i]), (__m512bh)_mm512_loadu_si512(b + 64 * j));
+            a += MIXPREC_TILE_ROWS_AVX512_ * 4;
+            b += 128;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+                float *to = t + (size_t)i * ldt + j * 16;
+                if ((size_t)i < rows_there) {
+                    if (!first)
+                        s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
+                    _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
+                }
+            }
+        }
+        depth -= chunk;
+    }
+}
+
+MIXPREC_AVX512_BF16_ static void mixprec_tile_pairs_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                            const void *b, void *t, size_t ldt, int first, int wide) {
+    const char *x = (const char *)a, *y = (const char *)b;
+    (void)wide;
+    if (rows > 8)
+        mixprec_tile_pairs_body_avx512_(14, rows, columns, depth, x, y, (float *)t, ldt, first);
+    else if (rows > 4)
+        mixprec_tile_pairs_body_avx512_(8, rows, columns, depth, x, y, (float *)t, ldt, first);
+    else
+        mixprec_tile_pairs_body_avx512_(4, rows, columns, depth, x, y, (float *)t, ldt, first);
+}
+
+/* Side by side along k, pairs are packed as if they were numbers of 32 bits. */
+MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
+                                                       size_t ld, int along, size_t count, size_t depth, int wide) {
+    const uint16_t *from = (const uint16_t *)src;
+    uint32_t *to = (uint32_t *)dst;
+    __mmask16 there[2], room[2];
+    size_t i, p;
+    (void)type;
+    (void)wide;
+    if (!along) {
+        mixprec_pack_across_avx512_((char *)dst, width, (const char *)src, MIXPREC_F32, ld * 2, count, depth / 2, 0);
+        to += depth / 2 * width;
+        for (i = 0; i < width && depth % 2; i++)
+            to[i] = i < count ? from[i * ld + depth - 1] : 0;
+        return;
+    }
+    for (i = 0; i < 2; i++) {
+        there[i] = mixprec_first_lanes_(count > i * 16 ? count - i * 16 : 0);
+        room[i] = mixprec_first_lanes_(width > i * 16 ? width - i * 16 : 0);
+    }
+    for (p = 0; p < depth; p += 2, from += 2 * ld, to += width)
+        for (i = 0; i * 16 < width; i++) {
+            __m512i even = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there[i], from + i * 16));
+            __m512i odd = _mm512_cvtepu16_epi32(
+                _mm256_maskz_loadu_epi16(p + 1 < depth ? there[i] : (__mmask16)0, from + ld + i * 16));
+            _mm512_mask_storeu_epi32(to + i * 16, room[i], _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+        }
+}
+#endif
 #endif /* MIXPREC_HAS_AVX512_ */
 
 /* ================================================================================================================== */
@@ -3332,6 +3459,13 @@ static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, 
         break;
     default: mixprec_load_c_(dst, src, type, n); break;
     }
+}
+
+/* FCVTXN rounds to odd. */
+static void mixprec_load_odd_neon_(float *dst, const double *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 4)
+        vst1q_f32(dst + i, vcvtx_high_f32_f64(vcvtx_f32_f64(vld1q_f64(src + i)), vld1q_f64(src + i + 2)));
 }
 
 /* bfloat16 to nearest even, in the upper half of each lane. */
@@ -3395,6 +3529,105 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype 
     }
 }
 
+/* Any format, mode and policy: mixprec_narrow_f32_ four at a time. See mixprec_encoder_avx2_. */
+typedef struct mixprec_encoder_neon_ {
+    int32x4_t bias, shift, min_shift, mantissa_bits;
+    uint32x4_t threshold_positive, threshold_negative, odd, sticky;
+    uint32x4_t max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
+    int stochastic, special;
+} mixprec_encoder_neon_;
+
+static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_encoder_neon_ e;
+    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = vdupq_n_s32(to->bias - 127);
+    e.shift = vdupq_n_s32(23 - to->mantissa_bits);
+    e.min_shift = vdupq_n_s32(24 - to->mantissa_bits);
+    e.mantissa_bits = vdupq_n_s32(to->mantissa_bits);
+    e.threshold_positive = vdupq_n_u32(mixprec_round_threshold_(how->round, 0, 0, 0));
+    e.threshold_negative = vdupq_n_u32(mixprec_round_threshold_(how->round, 1, 0, 0));
+    e.odd = vdupq_n_u32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
+    e.sticky = vdupq_n_u32(!e.stochastic);
+    e.max_code = vdupq_n_u32(to->max_code);
+    e.overflow_positive =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code);
+    e.overflow_negative =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code);
+    e.inf_code = vdupq_n_u32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
+    e.nan_code = vdupq_n_u32(to->nan_code);
+    e.payload = vdupq_n_u32(to->special == MIXPREC_IEEE_ ? (1u << to->mantissa_bits) - 1 : 0);
+    e.special = to->special;
+    e.sign_code = vdupq_n_u32(to->sign_code);
+    return e;
+}
+
+/* The codes with their signs. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_neon_ *e, uint32x4_t bits,
+                                                          uint32x4_t random) {
+    const int32x4_t one = vdupq_n_s32(1);
+    uint32x4_t negative = vcltq_s32(vreinterpretq_s32_u32(bits), vdupq_n_s32(0));
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), exponent = vshrq_n_u32(magnitude, 23);
+    uint32x4_t field = vandq_u32(magnitude, vdupq_n_u32(0x7FFFFF)), subnormal = vceqq_u32(exponent, vdupq_n_u32(0));
+    uint32x4_t mantissa = vorrq_u32(field, vbicq_u32(vdupq_n_u32(0x800000), subnormal));
+    int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), e->bias);
+    int32x4_t shift = vmaxq_s32(e->shift, vsubq_s32(e->min_shift, target));
+    uint32x4_t kept, fraction, threshold, code, lost, special;
+    target = vmaxq_s32(target, one);
+    /* Negative counts shift to the right; by 32 or more, either way, gives 0. A count is its low byte, signed: these
+       shifts stay below 224. */
+    kept = vshlq_u32(mantissa, vnegq_s32(shift));
+    fraction = vshlq_u32(mantissa, vsubq_s32(vdupq_n_s32(32), shift));
+    lost = vandq_u32(vcgtq_s32(shift, vdupq_n_s32(31)), vtstq_u32(mantissa, mantissa));
+    fraction = vorrq_u32(fraction, vandq_u32(lost, e->sticky));
+    threshold = vbslq_u32(negative, e->threshold_negative, e->threshold_positive);
+    threshold = vaddq_u32(threshold, vandq_u32(kept, e->odd));
+    if (e->stochastic)
+        threshold = random;
+    /* The sum is below the threshold when it carried out. */
+    kept = vsubq_u32(kept, vcltq_u32(vaddq_u32(fraction, threshold), threshold));
+    code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), e->mantissa_bits), kept);
+    code =
+        vbslq_u32(vcgtq_u32(code, e->max_code), vbslq_u32(negative, e->overflow_negative, e->overflow_positive), code);
+    special = vandq_u32(vshlq_u32(field, vnegq_s32(e->shift)), e->payload);
+    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->inf_code, vorrq_u32(e->nan_code, special));
+    code = vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F7FFFFF)), special, code);
+    if (e->special == MIXPREC_FNUZ_) /* no -0 */
+        negative = vandq_u32(negative, vtstq_u32(code, code));
+    else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
+        negative = vandq_u32(negative, vcleq_u32(magnitude, vdupq_n_u32(0x7F800000)));
+    return vorrq_u32(code, vandq_u32(negative, e->sign_code));
+}
+
+static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                    const mixprec_how_ *how) {
+    const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
+    size_t i, j;
+    for (i = 0; i < n; i += 16) {
+        uint32_t random[16] = {0};
+        uint16x8_t low, high;
+        uint8x16_t bytes;
+        uint32x4_t c[4];
+        for (j = 0; j < 16 && encoder.stochastic; j++)
+            random[j] = mixprec_random_bits(how->seed, how->index + i + j);
+        for (j = 0; j < 4; j++)
+            c[j] = mixprec_encode_any_neon_(&encoder, vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j)),
+                                            vld1q_u32(random + 4 * j));
+        low = vcombine_u16(vmovn_u32(c[0]), vmovn_u32(c[1]));
+        high = vcombine_u16(vmovn_u32(c[2]), vmovn_u32(c[3]));
+        bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
+        if (mixprec_size_of_(type) == 2) {
+            vst1q_u16((uint16_t *)dst + i, low);
+            vst1q_u16((uint16_t *)dst + i + 8, high);
+        } else if (type == MIXPREC_E2M1) {
+            const uint16x8_t pairs = vreinterpretq_u16_u8(bytes);
+            vst1_u8((uint8_t *)dst + i / 2, vmovn_u16(vorrq_u16(pairs, vshrq_n_u16(pairs, 4))));
+        } else
+            vst1q_u8((uint8_t *)dst + i, bytes);
+    }
+}
+
 static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how) {
     int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
@@ -3403,9 +3636,13 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
             vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
         return;
     }
+    if (!mixprec_layout_of_(type)) {
+        mixprec_store_c_(dst, type, src, n, how);
+        return;
+    }
     if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ||
         !mixprec_is_compute_type_(type)) {
-        mixprec_store_c_(dst, type, src, n, how);
+        mixprec_store_any_neon_(dst, type, src, n, how);
         return;
     }
     switch (type) {
@@ -3436,6 +3673,352 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     }
     return vmaxvq_u32(found) != 0;
 }
+
+/* ---- GEMM ---- */
+
+#ifndef MIXPREC_NO_GEMM
+/* 8 x 12 (f64: 8 x 6): 24 accumulators, 3 vectors of B, and A by lanes of what is left. Rows and columns that are not
+   there are zeros of the panels. */
+#define MIXPREC_TILE_ROWS_NEON_ 8
+#define MIXPREC_TILE_VECTORS_NEON_ 3
+MIXPREC_FORCE_INLINE_ void mixprec_tile_body_neon_(const int rows, const int vectors, const int wide, size_t rows_there,
+                                                   size_t depth, const char *a, const char *b, char *t, size_t ldt,
+                                                   int first) {
+    const size_t size = wide ? 8 : 4;
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        /* One of the two is used: see mixprec_tile_body_avx2_. */
+        float32x4_t s[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        float64x2_t w[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = vdupq_n_f32(0);
+            w[i][j] = vdupq_n_f64(0);
+        }
+        for (p = 0; p < chunk; p++) {
+            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
+            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
+            if (wide)
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 2) {
+                    const float64x2_t row = vld1q_f64(y_wide + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        w[i][j] = vfmaq_laneq_f64(w[i][j], vld1q_f64(x_wide + 2 * j), row, 0);
+                        w[i + 1][j] = vfmaq_laneq_f64(w[i + 1][j], vld1q_f64(x_wide + 2 * j), row, 1);
+                    }
+                }
+            else
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 4) {
+                    const float32x4_t row = vld1q_f32(y + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        s[i][j] = vfmaq_laneq_f32(s[i][j], vld1q_f32(x + 4 * j), row, 0);
+                        s[i + 1][j] = vfmaq_laneq_f32(s[i + 1][j], vld1q_f32(x + 4 * j), row, 1);
+                        s[i + 2][j] = vfmaq_laneq_f32(s[i + 2][j], vld1q_f32(x + 4 * j), row, 2);
+                        s[i + 3][j] = vfmaq_laneq_f32(s[i + 3][j], vld1q_f32(x + 4 * j), row, 3);
+                    }
+                }
+            a += MIXPREC_TILE_ROWS_NEON_ * size;
+            b += MIXPREC_TILE_VECTORS_NEON_ * 16;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            float *to = (float *)(void *)(t + (size_t)i * ldt * size);
+            double *to_wide = (double *)(void *)to;
+            if ((size_t)i < rows_there)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                    if (wide)
+                        vst1q_f64(to_wide + 2 * j, first ? w[i][j] : vaddq_f64(vld1q_f64(to_wide + 2 * j), w[i][j]));
+                    else
+                        vst1q_f32(to + 4 * j, first ? s[i][j] : vaddq_f32(vld1q_f32(to + 4 * j), s[i][j]));
+                }
+        }
+        depth -= chunk;
+    }
+}
+
+/* Half a tile of rows and a third of its columns are enough of a choice for edges. */
+#define MIXPREC_TILES_NEON_(X) X(4, 1, 0) X(4, 3, 0) X(8, 1, 0) X(8, 3, 0) X(4, 3, 1) X(8, 3, 1)
+#define MIXPREC_TILE_NEON_(rows, vectors, wide)                                                                        \
+    static void mixprec_tile_##rows##_##vectors##_##wide##_neon_(size_t rows_there, size_t depth, const char *a,       \
+                                                                 const char *b, char *t, size_t ldt, int first) {      \
+        mixprec_tile_body_neon_(rows, vectors, wide, rows_there, depth, a, b, t, ldt, first);                          \
+    }
+MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+
+static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t,
+                               size_t ldt, int first, int wide) {
+    const size_t vectors = wide || columns > 4 ? 3 : 1, size = wide ? 8 : 4, whole = vectors * 16 / size;
+    const size_t kernel_rows = rows > 4 ? 8 : 4;
+    double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
+    char *to = (char *)t;
+    size_t ld_to = ldt, i;
+    if (columns != whole) { /* vectors that are not whole: by way of a buffer */
+        to = (char *)edge;
+        ld_to = whole;
+        for (i = 0; i < rows && !first; i++)
+            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+    }
+    switch (kernel_rows * 8 + vectors * 2 + (size_t)wide) {
+#define MIXPREC_TILE_NEON_(kernel_rows, vectors, wide)                                                                 \
+    case kernel_rows * 8 + vectors * 2 + wide:                                                                         \
+        mixprec_tile_##kernel_rows##_##vectors##_##wide##_neon_(rows, depth, (const char *)a, (const char *)b, to,     \
+                                                                ld_to, first);                                         \
+        break;
+        MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+    default: break;
+    }
+    for (i = 0; i < rows && to != (char *)t; i++)
+        mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
+}
+
+/* 4 elements from p as fp32. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dtype type) {
+    uint16x8_t half;
+    uint32_t codes;
+    switch (type) {
+    case MIXPREC_F64:
+        return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64((const double *)p)), vld1q_f64((const double *)p + 2));
+    case MIXPREC_F16: return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)p)));
+    case MIXPREC_BF16: return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16((const uint16_t *)p), 16));
+    case MIXPREC_E4M3:
+        mixprec_copy_(&codes, p, 4);
+        half = mixprec_e4m3_to_half_neon_(vreinterpret_u8_u32(vdup_n_u32(codes)));
+        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half))), 256.0f);
+    case MIXPREC_E5M2:
+        mixprec_copy_(&codes, p, 4);
+        half = vshll_n_u8(vreinterpret_u8_u32(vdup_n_u32(codes)), 8);
+        return vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
+    default: break;
+    }
+    return vld1q_f32((const float *)p);
+}
+
+/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load_edge_neon_(const void *p, mixprec_dtype type, size_t there,
+                                                          const int wide) {
+    const size_t lanes = wide ? 2 : 4;
+    double edge[4] = {0};
+    if (there < lanes) {
+        mixprec_copy_(edge, p, there * mixprec_size_of_(type));
+        p = edge;
+    }
+    return wide ? vreinterpretq_f32_f64(vld1q_f64((const double *)p)) : mixprec_load4_neon_(p, type);
+}
+
+/* Elements that lie side by side along k: squares of 4 x 4 (f64: 2 x 2), transposed in registers, a cache line of each
+   row before the next row: with a power of two between rows they share one set. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_across_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                     size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4, lanes = wide ? 2 : 4, line = 64 / size;
+    size_t from, i, p, q;
+    for (from = 0; from < depth; from += line)
+        for (i = 0; i < width; i += lanes)
+            for (p = from; p < depth && p < from + line; p += lanes) {
+                float32x4_t r[4], t[4];
+                for (q = 0; q < lanes; q++)
+                    r[q] = i + q < count ? mixprec_load_edge_neon_(src + (i + q) * stride + p * size, type,
+                                                                   mixprec_min_(lanes, depth - p), wide)
+                                         : vdupq_n_f32(0);
+                if (wide) {
+                    const float64x2_t x = vreinterpretq_f64_f32(r[0]), y = vreinterpretq_f64_f32(r[1]);
+                    r[0] = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+                    r[1] = vreinterpretq_f32_f64(vzip2q_f64(x, y));
+                } else {
+                    t[0] = vzip1q_f32(r[0], r[2]);
+                    t[1] = vzip2q_f32(r[0], r[2]);
+                    t[2] = vzip1q_f32(r[1], r[3]);
+                    t[3] = vzip2q_f32(r[1], r[3]);
+                    r[0] = vzip1q_f32(t[0], t[2]);
+                    r[1] = vzip2q_f32(t[0], t[2]);
+                    r[2] = vzip1q_f32(t[1], t[3]);
+                    r[3] = vzip2q_f32(t[1], t[3]);
+                }
+                for (q = 0; q < lanes && p + q < depth; q++)
+                    vst1q_f32((float *)(void *)(dst + ((p + q) * width + i) * to_size), r[q]);
+            }
+}
+
+/* Elements that lie side by side in src as in the panel. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_along_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                    size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), lanes = wide ? 2 : 4;
+    size_t i, p;
+    for (p = 0; p < depth; p++, src += stride)
+        for (i = 0; i < width; i += lanes, dst += 16)
+            vst1q_f32((float *)(void *)dst,
+                      i < count ? mixprec_load_edge_neon_(src + i * size, type, mixprec_min_(lanes, count - i), wide)
+                                : vdupq_n_f32(0));
+}
+
+static void mixprec_pack_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                               size_t count, size_t depth, int wide) {
+    const char *from = (const char *)src;
+    const size_t stride = ld * mixprec_size_of_(type);
+    char *to = (char *)dst;
+    switch ((int)type * 2 + wide) {
+#define MIXPREC_ROW_(dtype, wide)                                                                                      \
+    case dtype * 2 + wide:                                                                                             \
+        if (along)                                                                                                     \
+            mixprec_pack_along_neon_(to, width, from, dtype, stride, count, depth, wide);                              \
+        else                                                                                                           \
+            mixprec_pack_across_neon_(to, width, from, dtype, stride, count, depth, wide);                             \
+        break;
+        MIXPREC_ROW_(MIXPREC_F64, 1)
+        MIXPREC_ROW_(MIXPREC_F32, 0)
+        MIXPREC_ROW_(MIXPREC_F64, 0)
+        MIXPREC_ROW_(MIXPREC_F16, 0)
+        MIXPREC_ROW_(MIXPREC_BF16, 0)
+        MIXPREC_ROW_(MIXPREC_E4M3, 0)
+        MIXPREC_ROW_(MIXPREC_E5M2, 0)
+#undef MIXPREC_ROW_
+    default: break;
+    }
+}
+
+/* ---- GEMM of bf16 with BFMMLA, of f16 with FMLAL ---- */
+
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+/* The intrinsics want this architecture at least. Nothing that must be inlined may be called where it is less than what
+   the compiler was told. */
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define MIXPREC_NEON_BF16_
+#else
+#define MIXPREC_NEON_BF16_ __attribute__((target("arch=armv8.2-a+bf16")))
+#endif
+#if defined(__ARM_FEATURE_FP16_FML)
+#define MIXPREC_NEON_F16_
+#else
+#define MIXPREC_NEON_F16_ __attribute__((target("arch=armv8.2-a+fp16fml")))
+#endif
+#define MIXPREC_TILE_COLUMNS_NEON_ 12
+
+/* t = or += the sums of a chunk. */
+static void mixprec_add_sums_neon_(size_t rows, size_t columns, const float *sums, float *t, size_t ldt, int first) {
+    size_t i, j;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++) {
+            float sum = sums[i * MIXPREC_TILE_COLUMNS_NEON_ + j];
+            t[i * ldt + j] = first ? sum : t[i * ldt + j] + sum;
+        }
+}
+
+/* Panels of 16-bit elements in groups of `group` along k: (i, p) stands at [(p / group * w + i) * group + p % group],
+   with zeros to the end of the last group. Squares of 4 x 4, of which one side lies in lines in src, one in dst. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_16_neon_(uint16_t *dst, size_t width, const uint16_t *src, size_t ld, int along,
+                                                 size_t count, size_t depth, const size_t group) {
+    const size_t line = 32; /* elements in a cache line: see mixprec_pack_across_neon_ */
+    size_t from, i, p, q;
+    for (from = 0; from < depth; from += line)
+        for (i = 0; i < width; i += 4)
+            for (p = from; p < depth && p < from + line; p += 4) {
+                const size_t across = mixprec_min_(4, count > i ? count - i : 0), deep = mixprec_min_(4, depth - p);
+                const size_t lines = along ? deep : across, there = along ? across : deep;
+                uint16x4_t r[4], t[4];
+                for (q = 0; q < 4; q++) {
+                    uint16_t edge[4] = {0};
+                    if (q < lines)
+                        mixprec_copy_(edge, src + (along ? (p + q) * ld + i : (i + q) * ld + p), there * 2);
+                    r[q] = vld1_u16(edge);
+                }
+                if (along == (group == 4)) {
+                    t[0] = vzip1_u16(r[0], r[2]);
+                    t[1] = vzip2_u16(r[0], r[2]);
+                    t[2] = vzip1_u16(r[1], r[3]);
+                    t[3] = vzip2_u16(r[1], r[3]);
+                    r[0] = vzip1_u16(t[0], t[2]);
+                    r[1] = vzip2_u16(t[0], t[2]);
+                    r[2] = vzip1_u16(t[1], t[3]);
+                    r[3] = vzip2_u16(t[1], t[3]);
+                }
+                for (q = 0; q < (group == 4 ? 4 : deep); q++)
+                    vst1_u16(dst + (group == 4 ? p * width + (i + q) * 4 : (p + q) * width + i), r[q]);
+            }
+}
+
+/* A group of bf16 has no room where there is one number of k: that panel holds fp32. */
+static void mixprec_pack_bf16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                    size_t count, size_t depth, int wide) {
+    if (depth == 1)
+        mixprec_pack_neon_(dst, width, src, type, ld, along, count, depth, wide);
+    else
+        mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 4);
+}
+
+static void mixprec_pack_f16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                   size_t count, size_t depth, int wide) {
+    (void)type;
+    (void)wide;
+    mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 1);
+}
+
+/* 8 x 12: an accumulator has 2 x 2 elements of C, and takes 2 rows of A and 2 columns of B, 4 deep. */
+MIXPREC_NEON_BF16_ static void mixprec_tile_bf16_neon_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                       const void *b, void *t, size_t ldt, int first, int wide) {
+    const uint16_t *x = (const uint16_t *)b, *y = (const uint16_t *)a;
+    if (depth == 1) {
+        mixprec_tile_neon_(rows, columns, depth, a, b, t, ldt, first, wide);
+        return;
+    }
+    for (; depth; first = 0) {
+        size_t chunk = depth < MIXPREC_GEMM_KBLOCK ? depth : MIXPREC_GEMM_KBLOCK, p;
+        float sums[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_COLUMNS_NEON_];
+        float32x4_t s[4][6];
+        int i, j;
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (j = 0; j < 6; j++) s[i][j] = vdupq_n_f32(0);
+        for (p = 0; p < chunk; p += 4, x += 48, y += 32) {
+            bfloat16x8_t row[4];
+            MIXPREC_UNROLL_ for (i = 0; i < 4; i++) row[i] = vreinterpretq_bf16_u16(vld1q_u16(y + 8 * i));
+            MIXPREC_UNROLL_ for (j = 0; j < 6; j++) {
+                const bfloat16x8_t column = vreinterpretq_bf16_u16(vld1q_u16(x + 8 * j));
+                MIXPREC_UNROLL_ for (i = 0; i < 4; i++) s[i][j] = vbfmmlaq_f32(s[i][j], row[i], column);
+                __asm__("" ::: "memory"); /* gcc 12 would load all columns first, and spill */
+            }
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (j = 0; j < 6; j++) {
+            vst1_f32(sums + 2 * i * MIXPREC_TILE_COLUMNS_NEON_ + 2 * j, vget_low_f32(s[i][j]));
+            vst1_f32(sums + (2 * i + 1) * MIXPREC_TILE_COLUMNS_NEON_ + 2 * j, vget_high_f32(s[i][j]));
+        }
+        mixprec_add_sums_neon_(rows, columns, sums, (float *)t, ldt, first);
+        depth -= chunk;
+    }
+}
+
+/* 8 x 12. FMLAL rounds once, as FMA does: these are the canonical bits. */
+MIXPREC_NEON_F16_ static void mixprec_tile_f16_neon_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                     const void *b, void *t, size_t ldt, int first, int wide) {
+    const uint16_t *x = (const uint16_t *)b, *y = (const uint16_t *)a;
+    (void)wide;
+    for (; depth; first = 0) {
+        size_t chunk = depth < MIXPREC_GEMM_KBLOCK ? depth : MIXPREC_GEMM_KBLOCK, p;
+        float sums[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_COLUMNS_NEON_];
+        float32x4_t s[MIXPREC_TILE_ROWS_NEON_][3];
+        int i, j;
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (j = 0; j < 3; j++) s[i][j] = vdupq_n_f32(0);
+        for (p = 0; p < chunk; p++, x += 12, y += 8) {
+            const float16x8_t column = vreinterpretq_f16_u16(vld1q_u16(x)), row = vreinterpretq_f16_u16(vld1q_u16(y));
+            const float16x8_t last = vreinterpretq_f16_u16(vcombine_u16(vld1_u16(x + 8), vdup_n_u16(0)));
+#define MIXPREC_ROW_(i)                                                                                                \
+    s[i][0] = vfmlalq_laneq_low_f16(s[i][0], column, row, i);                                                          \
+    s[i][1] = vfmlalq_laneq_high_f16(s[i][1], column, row, i);                                                         \
+    s[i][2] = vfmlalq_laneq_low_f16(s[i][2], last, row, i);
+            MIXPREC_ROW_(0)
+            MIXPREC_ROW_(1)
+            MIXPREC_ROW_(2)
+            MIXPREC_ROW_(3)
+            MIXPREC_ROW_(4)
+            MIXPREC_ROW_(5)
+            MIXPREC_ROW_(6)
+            MIXPREC_ROW_(7)
+#undef MIXPREC_ROW_
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (j = 0; j < 3; j++)
+            vst1q_f32(sums + i * MIXPREC_TILE_COLUMNS_NEON_ + 4 * j, s[i][j]);
+        mixprec_add_sums_neon_(rows, columns, sums, (float *)t, ldt, first);
+        depth -= chunk;
+    }
+}
+#endif
+#endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
@@ -4315,14 +4898,14 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
-static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_c_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+static const mixprec_kernels_ mixprec_kernels_neon_ = {MIXPREC_ISA_NEON,
+                                                       mixprec_load_neon_,
+                                                       mixprec_load_odd_neon_,
+                                                       mixprec_store_neon_,
+                                                       mixprec_unscale_neon_,
+                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128,
+                                                                             1020, 512, mixprec_pack_neon_,
+                                                                             mixprec_tile_neon_, NULL, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -4344,6 +4927,55 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #endif
     return isa == MIXPREC_ISA_C ? &mixprec_kernels_c_ : NULL;
 }
+
+#ifndef MIXPREC_NO_GEMM
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
+    MIXPREC_ISA_AVX512,
+    mixprec_load_avx512_,
+    mixprec_load_odd_avx512_,
+    mixprec_store_avx512_,
+    mixprec_unscale_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
+                          mixprec_tile_pairs_avx512_, NULL, 0)};
+#endif
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_neon_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0)};
+static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_neon_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0)};
+#endif
+
+/* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
+static const mixprec_kernels_ *mixprec_native_kernels_(const mixprec_kernels_ *kernels, mixprec_dtype a,
+                                                       mixprec_dtype b) {
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+    if (kernels->isa == MIXPREC_ISA_AVX512 && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
+        return &mixprec_kernels_avx512_bf16_;
+#elif defined(MIXPREC_HAS_NEON_NATIVE_)
+    if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
+        return &mixprec_kernels_neon_bf16_;
+    if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_F16 && b == a && mixprec_features_() & MIXPREC_UNIT_F16_)
+        return &mixprec_kernels_neon_f16_;
+#endif
+    (void)kernels;
+    (void)a;
+    (void)b;
+    return NULL;
+}
+#endif
 
 /* ================================================================================================================== */
 /* [PUBLIC] Argument checks and entry points                                                                          */
@@ -4618,6 +5250,19 @@ static double mixprec_coefficient_(const double *x, double absent, int wide) {
     return mixprec_f64_from_bits_(bits);
 }
 
+MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type) {
+    return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
+}
+
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for so few
+   rows that B is read as it is: such a product waits for memory. */
+static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
+    const mixprec_kernels_ *native = NULL;
+    if (d->native && !d->packed_size && (d->m > kernels->direct_rows || !d->trans_b))
+        native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
+    return native ? native : kernels;
+}
+
 /* The scales of a matrix of rows x columns as stored, whose k runs along the rows (across: 0) or down the columns. */
 static mixprec_status mixprec_check_scales_(mixprec_scales *scales, size_t rows, size_t columns, int across,
                                             mixprec_scale_view_ *view, mixprec_extent_ *extent) {
@@ -4716,6 +5361,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->kernels = mixprec_kernels_of_(d->isa);
     if (!plan->kernels)
         return MIXPREC_ERR_ISA;
+    plan->kernels = mixprec_native_choice_(plan->kernels, d);
     if (d->packed_size) {
         if (d->stride_b || d->b_array || (d->b_type == MIXPREC_F64 && !plan->wide))
             return MIXPREC_ERR_PACKED;
