@@ -549,11 +549,17 @@ static double dot_f64(const double *x, const double *y, size_t k, int fused) {
     return total;
 }
 
-/* One operation of the epilogue. Sums and products of two floats, rounded to double first, come out as if they had been
-   rounded to float at once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995). */
-static double rounded(double x) {
+/* One operation. Sums and products of two floats, rounded to double first, come out as if they had been rounded to float
+   at once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995). */
+static double rounded_to(int in_f64, double x) {
     volatile double y = x; /* volatile: no contraction */
-    return finishes_in_f64() ? y : f32(y);
+    return in_f64 ? y : f32(y);
+}
+static double accumulated(double x) {
+    return rounded_to(accumulates_in_f64(), x);
+}
+static double finished(double x) {
+    return rounded_to(finishes_in_f64(), x);
 }
 
 static size_t next_cut(size_t p, size_t block) {
@@ -574,12 +580,12 @@ static double scaled_sum(size_t i, size_t j, int fused) {
         sum = accumulates_in_f64() ? dot_f64(x + from, y + from, to - from, fused)
                                    : (double)dot_f32(x + from, y + from, to - from, fused);
         if (now.scale_a.values)
-            sum =
-                rounded(sum * scale_of(&now.scale_a, &scales_a_memory, now.trans_a ? from : i, now.trans_a ? i : from));
+            sum = accumulated(sum *
+                              scale_of(&now.scale_a, &scales_a_memory, now.trans_a ? from : i, now.trans_a ? i : from));
         if (now.scale_b.values)
-            sum =
-                rounded(sum * scale_of(&now.scale_b, &scales_b_memory, now.trans_b ? j : from, now.trans_b ? from : j));
-        total = from ? rounded(total + sum) : sum;
+            sum = accumulated(sum *
+                              scale_of(&now.scale_b, &scales_b_memory, now.trans_b ? j : from, now.trans_b ? from : j));
+        total = from ? accumulated(total + sum) : sum;
     }
     return total;
 }
@@ -589,15 +595,15 @@ static double before_activation(size_t l, size_t i, size_t j, int fused) {
     double beta = accumulates_in_f64() ? now.beta : f32(now.beta), x = 0;
     int sums = now.k && now.alpha != 0;
     if (sums)
-        x = rounded(alpha * scaled_sum(i, j, fused));
+        x = finished(alpha * scaled_sum(i, j, fused));
     if (beta != 0) {
-        double y = rounded(beta * saved_value(&c, l, i, j));
-        x = sums ? rounded(x + y) : y;
+        double y = finished(beta * saved_value(&c, l, i, j));
+        x = sums ? finished(x + y) : y;
     }
     if (now.has_bias) {
         size_t size = size_of(now.bias_type);
         double bias = decode(load_code(bias_memory.data + j * size, size), now.bias_type);
-        x = rounded(x + (finishes_in_f64() ? bias : f32(bias)));
+        x = finished(x + (finishes_in_f64() ? bias : f32(bias)));
     }
     return x;
 }
@@ -883,7 +889,8 @@ static void choose_tasks(mixprec_gemm_desc *d) {
 
 /* A packed B: of a blank descriptor with nothing but what is to be read, any alignment. */
 static int can_pack(void) {
-    return (b.layout == SHARED || now.batch == 1) && (!now.scale_b.values || !now.trans_b);
+    return (b.layout == SHARED || now.batch == 1) && (b.type != MIXPREC_F64 || a.type == MIXPREC_F64) &&
+           (!now.scale_b.values || !now.trans_b);
 }
 static void choose_packed(mixprec_gemm_desc *d) {
     mixprec_gemm_desc pack;
