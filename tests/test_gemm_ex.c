@@ -426,6 +426,7 @@ static int wanted(int focus, int feature) {
     return focus & feature ? !one_in(4) : one_in(12);
 }
 
+static const size_t *draw_large; /* not NULL: m, n, k */
 static void draw_problem(int focus) {
     static const size_t long_ks[] = {511, 512, 513, 640, 1024, 1025, 1300, 1537, 2100};
     static const double factors[] = {1, -1, 0.5, 1.7};
@@ -460,6 +461,14 @@ static void draw_problem(int focus) {
         c.layout = PICK(((const enum layout[]){ONE_BEHIND_ANOTHER, INTERLEAVED, ARRAY}));
     } else if (one_in(10))
         a.layout = b.layout = c.layout = ARRAY;
+    if (draw_large) {
+        now.m = draw_large[0];
+        now.n = draw_large[1];
+        now.k = draw_large[2];
+        now.batch = 1;
+        a.type = all_dtypes[2 + random_below(4)];
+        b.type = all_dtypes[2 + random_below(4)];
+    }
     now.alpha = one_in(2) ? 1 : one_in(15) ? 0 : PICK(factors);
     now.beta = one_in(2) ? 0 : PICK(factors);
     now.values = one_in(4) ? SPECIAL : PLAIN;
@@ -628,7 +637,7 @@ static double ulp_f32(long double x) {
     return ldexp(1, exponent - 24 < -149 || x == 0 ? -149 : exponent - 24);
 }
 
-/* Is y what an activation may make of x? Of -Inf most make Inf * 0: NaN or zero. */
+/* Is y what an activation may make of x? At +-Inf that is the limit. */
 static int activation_is_right(mixprec_activation activation, double x, double y) {
     long double exact;
     if (is_nan(x))
@@ -636,9 +645,7 @@ static int activation_is_right(mixprec_activation activation, double x, double y
     if (isinf(x)) {
         if (activation == MIXPREC_ACTIVATION_TANH)
             return y == (x > 0 ? 1 : -1);
-        if (x > 0)
-            return y == x;
-        return y == 0 || (is_nan(y) && activation != MIXPREC_ACTIVATION_RELU);
+        return y == (x > 0 || activation == MIXPREC_ACTIVATION_NONE ? x : 0);
     }
     exact = exact_activation(activation, (long double)x);
     if (activation == MIXPREC_ACTIVATION_RELU)
@@ -649,28 +656,29 @@ static int activation_is_right(mixprec_activation activation, double x, double y
 /* values[i] = activation(values[i]), in fp32 or f64, on one path: C = 1 C + 0 with C of one row. */
 static void activate(double *values, size_t count, mixprec_activation activation, int in_f64, mixprec_isa isa) {
     static const double one = 1;
-    static double buffer[256];
+    static double wide[256];
+    static float narrow[256];
     mixprec_gemm_desc d;
     size_t i, part, done;
     memset(&d, 0, sizeof d);
     d.m = 1;
     d.beta = &one;
     d.a_type = d.b_type = d.c_type = in_f64 ? MIXPREC_F64 : MIXPREC_F32;
-    d.c = buffer;
+    d.c = in_f64 ? (void *)wide : narrow;
     d.activation = activation;
     d.isa = isa;
     for (done = 0; done < count; done += part) {
         mixprec_status status;
         part = count - done < 256 ? count - done : 256;
         d.n = part;
-        for (i = 0; i < part; i++)
-            store_code((unsigned char *)buffer + i * size_of(d.c_type), nearest(values[done + i], d.c_type),
-                       size_of(d.c_type));
+        for (i = 0; i < part; i++) {
+            wide[i] = values[done + i];
+            narrow[i] = (float)values[done + i]; /* exact */
+        }
         status = mixprec_gemm_ex(&d);
         CHECK(status == MIXPREC_OK, "activation %d: status %d", (int)activation, (int)status);
         for (i = 0; i < part; i++) {
-            double x = values[done + i];
-            double y = decode(load_code((unsigned char *)buffer + i * size_of(d.c_type), size_of(d.c_type)), d.c_type);
+            double x = values[done + i], y = in_f64 ? wide[i] : (double)narrow[i];
             CHECK(activation_is_right(activation, x, y), "activation %d of %a on %s: got %a, want %La", (int)activation,
                   x, mixprec_isa_name(isa), y, exact_activation(activation, (long double)x));
             values[done + i] = y;
@@ -1033,6 +1041,726 @@ static void test_everything(void) {
     run_random(EVERYTHING, 7, 500);
 }
 
+/* Blocks of several tiles in each direction, several of them. */
+static void test_large(void) {
+    static const size_t sizes[][3] = {{450, 300, 1100}, {300, 700, 600}, {700, 700, 130}, {40, 1100, 1700}};
+    int i;
+    oracle_random_state = 8;
+    for (i = 0; i < 9; i++) {
+        if (test_quick)
+            break;
+        draw_large = sizes[i % 4];
+        draw_problem(i % 3 == 0 ? SCALES : i % 3 == 1 ? TRIANGLES : A_IS_B);
+        draw_large = NULL;
+        run_everywhere();
+    }
+}
+
+/* ---- activations ---- */
+
+static double activation_argument(size_t i, size_t count) {
+    static const double specials[] = {0, 1, HUGE_VAL, (double)NAN, 0x1p-126, 0x1p-149, 0x1.fffffep127, 5.5, 88.8, 104};
+    uint32_t bits = (uint32_t)((uint64_t)i * 0x9E3779B97F4A7C15u >> 32);
+    if (i < 20)
+        return f32(i % 2 ? -specials[i / 2] : specials[i / 2]);
+    if (i < count / 2) /* all magnitudes */
+        return decode(bits, MIXPREC_F32);
+    return f32(40.0 * bits / 4294967296.0 - 20); /* where they bend */
+}
+
+static void test_activations(void) {
+    size_t count = test_quick ? 4000 : 200000, i;
+    double *first = malloc(count * sizeof *first), *values = malloc(count * sizeof *values);
+    int activation, isa, in_f64;
+    if (!first || !values)
+        fail("test_gemm_ex");
+    for (in_f64 = 0; in_f64 < 2; in_f64++)
+        for (activation = 0; activation <= (in_f64 ? MIXPREC_ACTIVATION_RELU : MIXPREC_ACTIVATION_TANH); activation++)
+            for (isa = 1; isa < ISA_COUNT; isa++) {
+                if (!runs_here(all_isas[isa]))
+                    continue;
+                for (i = 0; i < count; i++)
+                    values[i] = activation_argument(i, count);
+                activate(values, count, (mixprec_activation)activation, in_f64, all_isas[isa]);
+                if (isa == 1)
+                    memcpy(first, values, count * sizeof *first);
+                for (i = 0; i < count; i++)
+                    CHECK(oracle_bits(values[i]) == oracle_bits(first[i]) || is_nan(first[i]),
+                          "activation %d of %a: %a on %s, %a on C", activation, activation_argument(i, count),
+                          values[i], path_name(all_isas[isa]), first[i]);
+            }
+    free(first);
+    free(values);
+}
+
+/* ---- A A^T and A^T A ---- */
+
+/* The very bytes of the product with a copy of A. */
+static void test_symmetric(void) {
+    int t, i;
+    oracle_random_state = 9;
+    for (t = 0; t < (test_quick ? 40 : 300); t++) {
+        draw_problem(A_IS_B);
+        if (!now.a_is_b || now.values == SPECIAL || a.layout == ARRAY)
+            continue;
+        for (i = 0; i < ISA_COUNT; i++) {
+            mixprec_gemm_desc d = describe_call(all_isas[i]);
+            unsigned char *product;
+            size_t copied = a_memory.bytes;
+            if (!runs_here(all_isas[i]))
+                continue;
+            now_how = path_name(all_isas[i]);
+            if (one_in(2))
+                choose_tasks(&d);
+            d.lda = d.ldb = a.ld;
+            CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "%s", describe());
+            product = malloc(c_memory.window_bytes + 1);
+            if (!product)
+                fail("test_gemm_ex");
+            memcpy(product, c_memory.window, c_memory.window_bytes);
+            restore(&c_memory);
+            memcpy(slots[SLOT_B], a_memory.data, copied);
+            d.b = slots[SLOT_B];
+            CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "%s", describe());
+            CHECK(!memcmp(product, c_memory.window, c_memory.window_bytes), "not the product with a copy of A: %s",
+                  describe());
+            restore(&c_memory);
+            free(product);
+        }
+    }
+}
+
+/* ---- what is not read ---- */
+
+static void test_unread(void) {
+    int t, i;
+    oracle_random_state = 10;
+    for (t = 0; t < (test_quick ? 60 : 600); t++) {
+        draw_problem(EVERYTHING & ~A_IS_B);
+        now.alpha = t % 3 ? 0 : -0.0;
+        expect();
+        for (i = 0; i < ISA_COUNT; i++) {
+            mixprec_gemm_desc d = describe_call(all_isas[i]);
+            int null = one_in(2);
+            void *nowhere = slots[SLOT_A] + SLOT_SIZE;
+            if (!runs_here(all_isas[i]))
+                continue;
+            now_how = path_name(all_isas[i]);
+            d.alpha = &now.alpha;
+            d.a = null ? NULL : nowhere;
+            d.b = null ? NULL : nowhere;
+            d.a_array = d.b_array = NULL;
+            if (d.scale_a.values)
+                d.scale_a.values = nowhere;
+            if (d.scale_b.values)
+                d.scale_b.values = nowhere;
+            run_rows(d, 0, 0);
+            if (one_in(2) && (a.type == MIXPREC_F64 || b.type != MIXPREC_F64)) {
+                d.packed_size = 1 + random_below(100);
+                d.stride_b = 0;
+                d.trans_b = MIXPREC_NO_TRANS;
+                d.ldb = 0;
+                if (!now.trans_b || !now.scale_b.values)
+                    run_rows(d, 0, 0);
+            }
+        }
+    }
+}
+
+/* ---- packed matrices ---- */
+
+/* Packed once, used for many products, from a copy as if read from a file. */
+static void test_packed_reuse(void) {
+    static const size_t ms[] = {1, 2, 5, 17, 40, 150};
+    int t, i, x;
+    oracle_random_state = 11;
+    for (t = 0; t < (test_quick ? 24 : 120); t++) {
+        draw_problem(0);
+        if (now.values == SPECIAL) /* the bits of a NaN are not promised */
+            continue;
+        for (i = 0; i < ISA_COUNT; i++) {
+            size_t size = 0, again = 0;
+            unsigned char *packed;
+            mixprec_gemm_desc d;
+            if (!runs_here(all_isas[i]))
+                continue;
+            memset(&d, 0, sizeof d);
+            d.n = now.n;
+            d.k = now.k;
+            d.b = b.pointers[0];
+            d.b_type = b.type;
+            d.ldb = b.ld;
+            d.trans_b = now.trans_b;
+            d.isa = all_isas[i];
+            CHECK(mixprec_gemm_pack_b_size(&d, &size) == MIXPREC_OK, "pack_b_size");
+            memset(slots[SLOT_PACKED], 0, size);
+            CHECK(mixprec_gemm_pack_b(&d, slots[SLOT_PACKED], size) == MIXPREC_OK, "pack_b");
+            packed = slots[SLOT_PACKED] + SLOT_SIZE - size - random_below(9);
+            memset(packed, 0xFF, size);
+            CHECK(mixprec_gemm_pack_b(&d, packed, size) == MIXPREC_OK, "pack_b");
+            CHECK(!memcmp(packed, slots[SLOT_PACKED], size), "a packed matrix holds what was in memory before");
+            memset(slots[SLOT_PACKED], 0xFF, size);
+            CHECK(mixprec_gemm_pack_b_size(&d, &again) == MIXPREC_OK && again == size, "pack_b_size");
+            for (x = 0; x < 6; x++) {
+                static double as[150 * 2100], c1[150 * 400], c2[150 * 400];
+                size_t m = PICK(ms), e, ld = now.n + 1, c_size;
+                mixprec_dtype a_type = all_dtypes[x], c_type = PICK(all_dtypes);
+                mixprec_gemm_desc product = d;
+                if (b.type == MIXPREC_F64 && a_type != MIXPREC_F64)
+                    continue;
+                for (e = 0; e < m * now.k; e++)
+                    store_code((unsigned char *)as + e * size_of(a_type), random_code(a_type, PLAIN), size_of(a_type));
+                product.m = m;
+                product.a = as;
+                product.a_type = a_type;
+                product.c_type = c_type;
+                product.ldc = ld;
+                c_size = m * ld * size_of(c_type);
+                memset(c1, 0, c_size);
+                memset(c2, 0, c_size);
+                product.c = c1;
+                CHECK(mixprec_gemm_ex(&product) == MIXPREC_OK, "%s", describe());
+                product.c = c2;
+                product.b = packed;
+                product.packed_size = size;
+                product.workspace = slots[SLOT_WORKSPACE];
+                product.workspace_size = SLOT_SIZE;
+                CHECK(mixprec_gemm_ex(&product) == MIXPREC_OK, "%s", describe());
+#ifndef MIXPREC_NO_STDLIB /* whose products without a workspace are portable C */
+                CHECK(!memcmp(c1, c2, c_size), "%zu rows of %s times a packed matrix: not the same bits: %s", m,
+                      mixprec_dtype_name(a_type), describe());
+#endif
+            }
+        }
+    }
+}
+
+/* ---- errors ---- */
+
+static mixprec_gemm_desc good; /* with every option; A and B can be transposed where they lie */
+
+static void check_untouched(const char *what) {
+    CHECK(unchanged(&c_memory), "%s: C changed", what);
+    CHECK(unchanged(&a_memory) && unchanged(&b_memory), "%s: A or B changed", what);
+    CHECK(unchanged(&bias_memory) && unchanged(&scales_a_memory) && unchanged(&scales_b_memory),
+          "%s: bias or scales changed", what);
+    CHECK(allocations_live == 0, "%s: %d blocks not freed", what, allocations_live);
+    restore(&c_memory);
+}
+
+static void check_error(const mixprec_gemm_desc *d, mixprec_status want, const char *what, int of_workspace_too) {
+    size_t best = 77, least = 78;
+    mixprec_status got = mixprec_gemm_ex(d);
+    CHECK(got == want, "%s: got %d (%s), want %d", what, (int)got, mixprec_status_string(got), (int)want);
+    if (want != MIXPREC_OK)
+        check_untouched(what);
+    restore(&c_memory);
+    if (!of_workspace_too)
+        return;
+    got = mixprec_gemm_workspace(d, &best, &least);
+    CHECK(got == want, "mixprec_gemm_workspace: %s: got %d, want %d", what, (int)got, (int)want);
+    if (want != MIXPREC_OK)
+        CHECK(best == 77 && least == 78, "mixprec_gemm_workspace: %s: wrote although it failed", what);
+}
+
+/* One field of a good descriptor is made bad. */
+#define BAD(field, value, status, of_workspace_too)                                                                    \
+    do {                                                                                                               \
+        mixprec_gemm_desc bad = good;                                                                                  \
+        bad.field = value;                                                                                             \
+        check_error(&bad, status, "." #field " = " #value, of_workspace_too);                                          \
+    } while (0)
+
+/* f16 x f16 -> f32, 13 x 40 x 30, three products, scales that vary along k. */
+static void make_good(enum layout layout) {
+    oracle_random_state = 12;
+    memset(&now, 0, sizeof now);
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    memset(&c, 0, sizeof c);
+    now.m = 13;
+    now.n = 40;
+    now.k = 30;
+    now.batch = 3;
+    now.alpha = 1.7;
+    now.beta = 0.5;
+    now.has_bias = 1;
+    now.bias_type = MIXPREC_F32;
+    a.type = b.type = MIXPREC_F16;
+    c.type = MIXPREC_F32;
+    a.layout = b.layout = c.layout = layout;
+    now.activation = MIXPREC_ACTIVATION_SILU;
+    make_operand(&a, &a_memory, SLOT_A, 13, 30, 0, 1);
+    make_operand(&b, &b_memory, SLOT_B, 30, 40, 0, 1);
+    make_operand(&c, &c_memory, SLOT_C, 13, 40, 1, 1);
+    make_region(&bias_memory, SLOT_BIAS, 40 * 4, 4, 0);
+    save(&bias_memory);
+    do
+        make_scales(&now.scale_a, &scales_a_memory, SLOT_SCALES_A, &a, 0);
+    while (now.scale_a.block_rows != 2 || now.scale_a.block_columns != 3);
+    do
+        make_scales(&now.scale_b, &scales_b_memory, SLOT_SCALES_B, &b, 1);
+    while (now.scale_b.block_rows != 3 || now.scale_b.block_columns != 16);
+    good = describe_call(MIXPREC_ISA_AUTO);
+    good.lda = a.ld;
+    good.ldb = b.ld;
+    good.ldc = c.ld;
+    good.stride_c = c.stride;
+    now_how = "statuses";
+}
+
+static void test_statuses(void) {
+    static const mixprec_dtype no_dtypes[] = {
+        MIXPREC_E4M3FNUZ,          MIXPREC_E2M1, MIXPREC_E8M0, MIXPREC_I8, (mixprec_dtype)MIXPREC_DTYPE_COUNT,
+        (mixprec_dtype)0x80000000u};
+    size_t i, best = 1, least = 1;
+    make_good(ONE_BEHIND_ANOTHER);
+    check_error(&good, MIXPREC_OK, "the good descriptor", 1);
+    CHECK(mixprec_gemm_ex(NULL) == MIXPREC_ERR_NULL, "NULL descriptor");
+    CHECK(mixprec_gemm_workspace(NULL, &best, &least) == MIXPREC_ERR_NULL && best == 1 && least == 1, "NULL");
+    BAD(a, NULL, MIXPREC_ERR_NULL, 0);
+    BAD(b, NULL, MIXPREC_ERR_NULL, 0);
+    BAD(c, NULL, MIXPREC_ERR_NULL, 0);
+    for (i = 0; i < sizeof no_dtypes / sizeof *no_dtypes; i++) {
+        BAD(a_type, no_dtypes[i], MIXPREC_ERR_DTYPE, 1);
+        BAD(b_type, no_dtypes[i], MIXPREC_ERR_DTYPE, 1);
+        BAD(c_type, no_dtypes[i], MIXPREC_ERR_DTYPE, 1);
+        BAD(bias_type, no_dtypes[i], MIXPREC_ERR_DTYPE, 1);
+    }
+    BAD(a_type, MIXPREC_NONE, MIXPREC_ERR_DTYPE, 1);
+    BAD(c_type, MIXPREC_NONE, MIXPREC_ERR_DTYPE, 1);
+    BAD(trans_a, (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE, 1);
+    BAD(trans_b, (mixprec_transpose)0xFFFFFFFFu, MIXPREC_ERR_TRANSPOSE, 1);
+    BAD(round, (mixprec_round)6, MIXPREC_ERR_ROUND, 1);
+    BAD(overflow, (mixprec_overflow)3, MIXPREC_ERR_OVERFLOW, 1);
+    BAD(isa, (mixprec_isa)(MIXPREC_ISA_NEON + 1), MIXPREC_ERR_ISA, 1);
+    for (i = 0; i < (size_t)ISA_COUNT; i++)
+        if (!runs_here(all_isas[i]))
+            BAD(isa, all_isas[i], MIXPREC_ERR_ISA, 1);
+    BAD(activation, (mixprec_activation)6, MIXPREC_ERR_ACTIVATION, 1);
+    BAD(activation, (mixprec_activation)0xFFFFFFFFu, MIXPREC_ERR_ACTIVATION, 1);
+    for (i = 0; i <= MIXPREC_ACTIVATION_TANH; i++) {
+        mixprec_gemm_desc wide = good;
+        mixprec_status want = i > MIXPREC_ACTIVATION_RELU ? MIXPREC_ERR_ACTIVATION : MIXPREC_OK;
+        wide.activation = (mixprec_activation)i;
+        wide.c_type = MIXPREC_F64;
+        CHECK(mixprec_gemm_workspace(&wide, NULL, NULL) == want, "activation %zu with C of f64", i);
+        if (want != MIXPREC_OK)
+            check_error(&wide, want, "activation with C of f64", 1);
+        wide.c_type = MIXPREC_F32;
+        wide.a_type = wide.b_type = MIXPREC_F64;
+        CHECK(mixprec_gemm_workspace(&wide, NULL, NULL) == want, "activation %zu with f64 accumulators", i);
+        if (want != MIXPREC_OK)
+            check_error(&wide, want, "activation with f64 accumulators", 1);
+    }
+    BAD(triangle, (mixprec_triangle)3, MIXPREC_ERR_TRIANGLE, 1);
+    BAD(triangle, (mixprec_triangle)0xFFFFFFFFu, MIXPREC_ERR_TRIANGLE, 1);
+    BAD(triangle, MIXPREC_LOWER, MIXPREC_ERR_TRIANGLE, 1); /* C is not square */
+    BAD(triangle, MIXPREC_UPPER, MIXPREC_ERR_TRIANGLE, 1);
+    {
+        mixprec_gemm_desc square = good;
+        square.n = 13;
+        square.triangle = MIXPREC_LOWER;
+        check_error(&square, MIXPREC_OK, "a square", 1);
+        square.row_end = 13;
+        check_error(&square, MIXPREC_ERR_TRIANGLE, "a triangle with rows 0 .. 13", 1);
+        square.row_begin = 3;
+        square.row_end = 5;
+        check_error(&square, MIXPREC_ERR_TRIANGLE, "a triangle with rows 3 .. 5", 1);
+    }
+    BAD(row_end, 14, MIXPREC_ERR_RANGE, 1);
+    BAD(row_end, SIZE_MAX, MIXPREC_ERR_RANGE, 1);
+    BAD(row_begin, 1, MIXPREC_ERR_RANGE, 1);
+    BAD(row_begin, SIZE_MAX, MIXPREC_ERR_RANGE, 1);
+    good.row_begin = 5;
+    BAD(row_end, 4, MIXPREC_ERR_RANGE, 1);
+    good.row_begin = 0;
+
+    BAD(lda, 29, MIXPREC_ERR_LEADING_DIMENSION, 1);
+    BAD(ldb, 39, MIXPREC_ERR_LEADING_DIMENSION, 1);
+    BAD(ldc, 39, MIXPREC_ERR_LEADING_DIMENSION, 1);
+    BAD(scale_a.ld, 9, MIXPREC_ERR_LEADING_DIMENSION, 1); /* 30 / 3 */
+    BAD(scale_b.ld, 2, MIXPREC_ERR_LEADING_DIMENSION, 1); /* 40 / 16, rounded up */
+    BAD(lda, SIZE_MAX / 2, MIXPREC_ERR_SIZE, 1);
+    BAD(ldb, SIZE_MAX / 4, MIXPREC_ERR_SIZE, 1);
+    BAD(ldc, SIZE_MAX, MIXPREC_ERR_SIZE, 1);
+    BAD(scale_a.ld, SIZE_MAX / 4, MIXPREC_ERR_SIZE, 1);
+    BAD(scale_b.ld, SIZE_MAX, MIXPREC_ERR_SIZE, 1);
+    BAD(stride_a, SIZE_MAX / 4, MIXPREC_ERR_SIZE, 1);
+    BAD(stride_b, SIZE_MAX, MIXPREC_ERR_SIZE, 1);
+    BAD(stride_c, SIZE_MAX / 4, MIXPREC_ERR_SIZE, 1);
+    BAD(batch, SIZE_MAX, MIXPREC_ERR_SIZE, 1);
+    BAD(batch, SIZE_MAX / 256, MIXPREC_ERR_SIZE, 1);
+    {
+        mixprec_gemm_desc huge = good;
+        huge.stride_c = 0;
+        huge.ldc = SIZE_MAX / 64;
+        check_error(&huge, MIXPREC_ERR_SIZE, ".ldc = SIZE_MAX / 64, in a batch", 1);
+        huge = good;
+        huge.stride_a = huge.stride_b = huge.stride_c = 0;
+        huge.batch = SIZE_MAX / 64;
+        check_error(&huge, MIXPREC_ERR_SIZE, "a batch of SIZE_MAX / 64", 1);
+    }
+
+    CHECK(mixprec_gemm_workspace(&good, &best, &least) == MIXPREC_OK && least > 0 && best >= least, "workspace");
+    good.workspace = slots[SLOT_WORKSPACE] + 1;
+    BAD(workspace_size, 0, MIXPREC_ERR_WORKSPACE, 0);
+    BAD(workspace_size, least - 1, MIXPREC_ERR_WORKSPACE, 0);
+    BAD(workspace_size, least, MIXPREC_OK, 0);
+    good.parallel_for = backwards;
+    good.parallel_context = &tasks_seen;
+    for (i = 2; i < 6; i++) {
+        good.threads = i;
+        tasks_seen = 0;
+        CHECK(mixprec_gemm_workspace(&good, &best, &least) == MIXPREC_OK && least > 0, "workspace, %zu tasks", i);
+        BAD(workspace_size, least - 1, MIXPREC_ERR_WORKSPACE, 0);
+        CHECK(tasks_seen == 0, "%zu tasks in a call that was refused", tasks_seen);
+        BAD(workspace_size, least, MIXPREC_OK, 0);
+    }
+    good.workspace = NULL;
+    BAD(threads, SIZE_MAX, MIXPREC_OK, 1); /* as many as there is something to do for */
+#ifndef MIXPREC_NO_STDLIB
+    {
+        mixprec_gemm_desc large = good;
+        static unsigned char zeros[300 * 300 * 4];
+        int asked;
+        large.batch = 1;
+        large.m = large.n = large.k = 300;
+        large.lda = large.ldb = large.ldc = 0;
+        large.scale_a.values = large.scale_b.values = NULL;
+        large.bias = NULL;
+        large.a = large.b = memset(slots[SLOT_A], 0, 300 * 300 * 2);
+        large.c = slots[SLOT_C];
+        memset(slots[SLOT_C], 0, sizeof zeros);
+        for (i = 0; i < 4; i++) {
+            large.threads = i;
+            allocator_fails = 1;
+            asked = allocations;
+            CHECK(mixprec_gemm_ex(&large) == MIXPREC_ERR_ALLOC, "a failing allocator, %zu tasks", i);
+            allocator_fails = 0;
+            CHECK(allocations == asked + 1, "%d allocations", allocations - asked);
+            CHECK(!memcmp(slots[SLOT_C], zeros, sizeof zeros), "C changed when the allocator failed");
+            CHECK(mixprec_gemm_ex(&large) == MIXPREC_OK && allocations_live == 0, "and a working one");
+            memset(slots[SLOT_C], 0, sizeof zeros);
+        }
+    }
+#endif
+}
+
+static void test_bad_scales(void) {
+    static const uint32_t not_scales[] = {0,           0x80000000u, 0x7F800000u, 0xFF800000u, 0x7FC00000u,
+                                          0xFFC00000u, 0xBF800000u, 0x80000001u, 0x7F800001u, 0xFFFFFFFFu};
+    size_t i, side;
+    make_good(ONE_BEHIND_ANOTHER);
+    for (side = 0; side < 2; side++) {
+        region *r = side ? &scales_b_memory : &scales_a_memory;
+        const mixprec_scales *s = side ? &good.scale_b : &good.scale_a;
+        size_t rows = blocks(side ? 30 : 13, s->block_rows), columns = blocks(side ? 40 : 30, s->block_columns), at;
+        for (at = 0; at < rows * columns; at++)
+            for (i = 0; i < sizeof not_scales / sizeof *not_scales; i++) {
+                unsigned char *to = r->data + (at / columns * s->ld + at % columns) * 4;
+                uint64_t code = load_code(to, 4);
+                store_code(to, not_scales[i], 4);
+                save(r);
+                CHECK(mixprec_gemm_ex(&good) == MIXPREC_ERR_SCALE, "scale %zu of %s is %08x", at, side ? "B" : "A",
+                      (unsigned)not_scales[i]);
+                check_untouched("a bad scale");
+                BAD(threads, 2, MIXPREC_ERR_SCALE, 0);
+                store_code(to, code, 4);
+                save(r);
+            }
+        store_code(r->data, 1, 4); /* the smallest subnormal is positive */
+        save(r);
+        check_error(&good, MIXPREC_OK, "a subnormal scale", 0);
+        store_code(r->data, 0x7F7FFFFFu, 4);
+        save(r);
+        check_error(&good, MIXPREC_OK, "the largest scale", 0);
+    }
+}
+
+static void test_bad_pointers(void) {
+    size_t l;
+    make_good(ARRAY);
+    check_error(&good, MIXPREC_OK, "arrays of pointers", 1);
+    for (l = 0; l < 3; l++) {
+        void *kept = a.pointers[l];
+        a.pointers[l] = NULL;
+        check_error(&good, MIXPREC_ERR_NULL, "a NULL among the A", 0);
+        a.pointers[l] = kept;
+        kept = b.pointers[l];
+        b.pointers[l] = NULL;
+        check_error(&good, MIXPREC_ERR_NULL, "a NULL among the B", 0);
+        b.pointers[l] = kept;
+        kept = c.pointers[l];
+        c.pointers[l] = NULL;
+        check_error(&good, MIXPREC_ERR_NULL, "a NULL among the C", 0);
+        c.pointers[l] = c.pointers[(l + 1) % 3];
+        check_error(&good, MIXPREC_ERR_OVERLAP, "the same C twice", 0);
+        c.pointers[l] = (unsigned char *)c.pointers[(l + 1) % 3] + 4 * (12 * c.ld + 39);
+        check_error(&good, MIXPREC_ERR_OVERLAP, "one C begins where another one ends", 0);
+        c.pointers[l] = kept;
+    }
+}
+
+/* Everything small and in one buffer: C of a batch and either itself or one of the others. Sharing a byte is an error;
+   without one, C may lie among itself in any way; extents that are apart are no error; for the rest the library may
+   decide. */
+static void test_overlap(void) {
+    static unsigned char buffer[8192], others[4][2048], owner[8192];
+    enum { C_ITSELF, WITH_A, WITH_B, WITH_BIAS, WITH_SCALES_A, WITH_SCALES_B };
+    long t, refused[6] = {0}, allowed[6] = {0}, interleaved = 0;
+    int i;
+    oracle_random_state = 13;
+    memset(others, 0x3F, sizeof others); /* fit to be scales, too */
+    for (t = 0; t < (test_quick ? 40000 : 400000); t++) {
+        size_t m = 1 + random_below(5), n = 1 + random_below(5), k = 1 + random_below(5), batch = 1 + random_below(4);
+        size_t size_c, size_x = 4, at_c = 4096, at_x, l, r, q, rows = 1, columns = 1, ld = 1, count = 1, stride = 0;
+        size_t low_x = SIZE_MAX, high_x = 0, low_c = SIZE_MAX, high_c = 0;
+        int with = (int)random_below(6), shares = 0;
+        void *c_array[4];
+        mixprec_status got;
+        mixprec_gemm_desc d;
+        memset(&d, 0, sizeof d);
+        d.m = m;
+        d.n = n;
+        d.k = k;
+        d.batch = batch;
+        d.a_type = PICK(all_dtypes);
+        d.b_type = PICK(all_dtypes);
+        d.c_type = PICK(all_dtypes);
+        d.bias_type = PICK(all_dtypes);
+        d.trans_a = one_in(2) ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.trans_b = one_in(2) ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.a = others[0];
+        d.b = others[1];
+        size_c = size_of(d.c_type);
+        d.ldc = n + random_below(12);
+        d.stride_c = one_in(2) ? m * d.ldc : n + random_below(with == C_ITSELF ? 30 : 2);
+        if (with != C_ITSELF && d.stride_c < m * d.ldc)
+            d.ldc = batch * d.stride_c + random_below(3);
+        memset(owner, 0, sizeof owner);
+        for (l = 0; l < batch; l++) {
+            size_t at = at_c + l * d.stride_c * size_c;
+            if (with == C_ITSELF && t % 3 == 0)
+                at = at_c + random_below(60) * size_c;
+            c_array[l] = buffer + at;
+            for (r = 0; r < m; r++)
+                for (q = 0; q < n * size_c; q++) {
+                    size_t byte = at + r * d.ldc * size_c + q;
+                    shares |= owner[byte];
+                    owner[byte] = 1;
+                    low_c = byte < low_c ? byte : low_c;
+                    high_c = byte > high_c ? byte : high_c;
+                }
+        }
+        d.c = buffer + at_c;
+        if (with == C_ITSELF && t % 3 == 0)
+            d.c_array = c_array;
+        memset(buffer, 0x3F, sizeof buffer);
+        if (with != C_ITSELF) {
+            size_t span;
+            switch (with) {
+            case WITH_A:
+                rows = d.trans_a ? k : m;
+                columns = d.trans_a ? m : k;
+                size_x = size_of(d.a_type);
+                break;
+            case WITH_B:
+                rows = d.trans_b ? n : k;
+                columns = d.trans_b ? k : n;
+                size_x = size_of(d.b_type);
+                break;
+            case WITH_BIAS:
+                columns = n;
+                size_x = size_of(d.bias_type);
+                break;
+            case WITH_SCALES_A:
+                d.scale_a.block_rows = random_below(3);
+                d.scale_a.block_columns = random_below(3);
+                rows = blocks(d.trans_a ? k : m, d.scale_a.block_rows);
+                columns = blocks(d.trans_a ? m : k, d.scale_a.block_columns);
+                break;
+            default:
+                d.scale_b.block_rows = random_below(3);
+                d.scale_b.block_columns = random_below(3);
+                rows = blocks(d.trans_b ? n : k, d.scale_b.block_rows);
+                columns = blocks(d.trans_b ? k : n, d.scale_b.block_columns);
+                break;
+            }
+            ld = columns + (with == WITH_BIAS ? 0 : random_below(6));
+            if (with <= WITH_B && batch > 1) {
+                stride = random_below(rows * ld + 4);
+                count = stride ? batch : 1;
+            }
+            span = ((rows - 1) * ld + columns + (count - 1) * stride) * size_x;
+            at_x = at_c - (span / 8 + 8) * 8 + random_below((span + high_c - low_c + 120) / size_x) * size_x;
+            for (l = 0; l < count; l++)
+                for (r = 0; r < rows; r++)
+                    for (q = 0; q < columns * size_x; q++) {
+                        size_t byte = at_x + (l * stride + r * ld) * size_x + q;
+                        shares |= owner[byte];
+                        low_x = byte < low_x ? byte : low_x;
+                        high_x = byte > high_x ? byte : high_x;
+                    }
+            if (with == WITH_A)
+                d.a = buffer + at_x, d.lda = ld, d.stride_a = stride;
+            else if (with == WITH_B)
+                d.b = buffer + at_x, d.ldb = ld, d.stride_b = stride;
+            else if (with == WITH_BIAS)
+                d.bias = buffer + at_x;
+            else if (with == WITH_SCALES_A)
+                d.scale_a.values = (const float *)(const void *)(buffer + at_x), d.scale_a.ld = ld;
+            else
+                d.scale_b.values = (const float *)(const void *)(buffer + at_x), d.scale_b.ld = ld;
+        }
+        got = mixprec_gemm_ex(&d);
+        if (shares) {
+            CHECK(got == MIXPREC_ERR_OVERLAP, "C %zux%zu of %zu, ld %zu, stride %zu, batch %zu, with %d: got %d", m, n,
+                  size_c, d.ldc, d.stride_c, batch, with, (int)got);
+            for (i = 0; i < (int)sizeof buffer && buffer[i] == 0x3F;)
+                i++;
+            CHECK(i == (int)sizeof buffer, "an overlap was refused, but C written");
+            refused[with]++;
+        } else if (with == C_ITSELF || high_x < low_c || high_c < low_x) {
+            CHECK(got == MIXPREC_OK, "C %zux%zu of %zu, ld %zu, stride %zu, batch %zu, apart from %d: got %d", m, n,
+                  size_c, d.ldc, d.stride_c, batch, with, (int)got);
+            allowed[with]++;
+            interleaved += with == C_ITSELF && batch > 1 && m > 1 && d.stride_c < d.ldc;
+        }
+    }
+    for (i = 0; i < 6; i++)
+        CHECK(refused[i] > 500 && allowed[i] > 500, "with %d: %ld refused, %ld allowed", i, refused[i], allowed[i]);
+    CHECK(interleaved > 100, "%ld interleaved", interleaved);
+}
+
+static void test_packed_errors(void) {
+    static const mixprec_dtype no_dtypes[] = {MIXPREC_NONE, MIXPREC_E2M1, (mixprec_dtype)MIXPREC_DTYPE_COUNT};
+    mixprec_gemm_desc pack, plain;
+    size_t size = 0, i, wrong = 55, best = 0, least = 0;
+    unsigned char *packed;
+    make_good(SHARED);
+    pack = good;
+    CHECK(mixprec_gemm_pack_b_size(&pack, &size) == MIXPREC_OK, "pack_b_size");
+    packed = slots[SLOT_PACKED] + SLOT_SIZE - size;
+
+#define BAD_PACK(field, value, status, size_too)                                                                       \
+    do {                                                                                                               \
+        mixprec_gemm_desc bad = pack;                                                                                  \
+        mixprec_status got_;                                                                                           \
+        bad.field = value;                                                                                             \
+        memset(packed, 0x77, size);                                                                                    \
+        got_ = mixprec_gemm_pack_b(&bad, packed, size);                                                                \
+        CHECK(got_ == status, "pack_b: ." #field " = " #value ": got %d", (int)got_);                                  \
+        for (i = 0; i < size && packed[i] == 0x77; i++)                                                                \
+            ;                                                                                                          \
+        CHECK(i == size, "pack_b: ." #field " = " #value ": wrote");                                                   \
+        if (size_too)                                                                                                  \
+            CHECK(mixprec_gemm_pack_b_size(&bad, &wrong) == status && wrong == 55,                                     \
+                  "pack_b_size: ." #field " = " #value);                                                               \
+    } while (0)
+
+    CHECK(mixprec_gemm_pack_b_size(NULL, &wrong) == MIXPREC_ERR_NULL && wrong == 55, "pack_b_size(NULL)");
+    CHECK(mixprec_gemm_pack_b_size(&pack, NULL) == MIXPREC_ERR_NULL, "pack_b_size(.., NULL)");
+    CHECK(mixprec_gemm_pack_b(NULL, packed, size) == MIXPREC_ERR_NULL, "pack_b(NULL)");
+    CHECK(mixprec_gemm_pack_b(&pack, NULL, size) == MIXPREC_ERR_NULL, "pack_b to NULL");
+    BAD_PACK(b, NULL, MIXPREC_ERR_NULL, 0);
+    for (i = 0; i < 3; i++) {
+        mixprec_dtype dtype = no_dtypes[i];
+        size_t kept = i;
+        BAD_PACK(b_type, dtype, MIXPREC_ERR_DTYPE, 1);
+        i = kept;
+    }
+    BAD_PACK(isa, (mixprec_isa)(MIXPREC_ISA_NEON + 1), MIXPREC_ERR_ISA, 1);
+    BAD_PACK(trans_b, (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE, 0);
+    BAD_PACK(ldb, 39, MIXPREC_ERR_LEADING_DIMENSION, 0);
+    BAD_PACK(n, SIZE_MAX / 8, MIXPREC_ERR_SIZE, 1);
+    BAD_PACK(n, SIZE_MAX, MIXPREC_ERR_SIZE, 1);
+    BAD_PACK(k, SIZE_MAX / 16, MIXPREC_ERR_SIZE, 1);
+    BAD_PACK(ldb, SIZE_MAX / 4, MIXPREC_ERR_SIZE, 0);
+    memset(packed, 0x77, size);
+    CHECK(mixprec_gemm_pack_b(&pack, packed, size - 1) == MIXPREC_ERR_WORKSPACE, "pack_b into too little");
+    CHECK(mixprec_gemm_pack_b(&pack, packed, 0) == MIXPREC_ERR_WORKSPACE, "pack_b into nothing");
+    for (i = 0; i < size && packed[i] == 0x77; i++)
+        ;
+    CHECK(i == size, "pack_b: wrote into too little");
+    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data, size) == MIXPREC_ERR_OVERLAP, "pack_b over B");
+    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data + b_memory.bytes - 1, size) == MIXPREC_ERR_OVERLAP, "over its end");
+    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data - size + 1, size) == MIXPREC_ERR_OVERLAP, "over its beginning");
+    check_untouched("pack_b");
+
+    CHECK(mixprec_gemm_pack_b(&pack, packed, size) == MIXPREC_OK, "pack_b");
+    plain = good;
+    plain.b_array = NULL;
+    plain.stride_b = 0;
+    plain.b = packed;
+    plain.packed_size = size;
+    plain.workspace = slots[SLOT_WORKSPACE];
+    plain.workspace_size = SLOT_SIZE;
+    good = plain;
+    check_error(&good, MIXPREC_OK, "a packed B", 1);
+    BAD(trans_b, MIXPREC_TRANS, MIXPREC_OK, 1); /* ignored */
+    BAD(ldb, 1, MIXPREC_OK, 1);
+    BAD(packed_size, size - 1, MIXPREC_ERR_PACKED, 0);
+    BAD(packed_size, size + 1, MIXPREC_ERR_PACKED, 0);
+    BAD(stride_b, 1, MIXPREC_ERR_PACKED, 1);
+    BAD(b_array, good.a_array ? good.a_array : (const void *const *)b.pointers, MIXPREC_ERR_PACKED, 1);
+    BAD(n, 39, MIXPREC_ERR_PACKED, 0);
+    BAD(k, 29, MIXPREC_ERR_PACKED, 0);
+    BAD(b_type, MIXPREC_BF16, MIXPREC_ERR_PACKED, 0);
+    BAD(b_type, MIXPREC_E4M3, MIXPREC_ERR_PACKED, 0); /* packed as f16, too */
+    BAD(b_type, MIXPREC_F32, MIXPREC_ERR_PACKED, 0);
+    for (i = 1; i < (size_t)ISA_COUNT; i++)
+        if (runs_here(all_isas[i]))
+            BAD(isa, all_isas[i], all_isas[i] == mixprec_isa_best() ? MIXPREC_OK : MIXPREC_ERR_PACKED, 0);
+    { /* f64 panels are of another width than those for fp32 accumulators */
+        mixprec_gemm_desc wide = good;
+        wide.b_type = MIXPREC_F64;
+        check_error(&wide, MIXPREC_ERR_PACKED, "f16 x packed f64", 1);
+    }
+    for (i = 0; i < 16; i++) { /* truncated, just before memory that cannot be read */
+        static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 12, 15, 16, 31, 32, 48, 63, 64, 65};
+        mixprec_gemm_desc truncated = good;
+        truncated.b = slots[SLOT_PACKED] + SLOT_SIZE - sizes[i];
+        truncated.packed_size = sizes[i];
+        check_error(&truncated, MIXPREC_ERR_PACKED, "a truncated packed B", 0);
+    }
+    packed[0] ^= 1;
+    check_error(&good, MIXPREC_ERR_PACKED, "another first byte", 0);
+    packed[0] ^= 1;
+    memset(slots[SLOT_PACKED], 0, size);
+    BAD(b, slots[SLOT_PACKED], MIXPREC_ERR_PACKED, 0);
+    BAD(b, NULL, MIXPREC_ERR_NULL, 0);
+    BAD(c, packed, MIXPREC_ERR_OVERLAP, 0);
+    BAD(c, packed - 4 * (2 * c.stride + 12 * c.ld + 39), MIXPREC_ERR_OVERLAP, 0);
+    CHECK(mixprec_gemm_workspace(&good, &best, &least) == MIXPREC_OK && least > 0, "workspace with a packed B");
+    BAD(workspace_size, least - 1, MIXPREC_ERR_WORKSPACE, 0);
+    BAD(workspace_size, least, MIXPREC_OK, 0);
+}
+
+/* Nothing to compute: no pointer is needed. */
+static void test_empty(void) {
+    int t;
+    oracle_random_state = 14;
+    for (t = 0; t < 60; t++) {
+        mixprec_gemm_desc d;
+        mixprec_status status;
+        draw_problem(EVERYTHING);
+        d = describe_call(MIXPREC_ISA_AUTO);
+        d.a = d.b = NULL;
+        d.c = NULL;
+        d.a_array = d.b_array = NULL;
+        d.c_array = NULL;
+        d.bias = NULL;
+        d.scale_a.values = d.scale_b.values = NULL;
+        d.lda = d.ldb = d.ldc = 0;
+        *(t % 2 || now.triangle ? &d.m : &d.n) = 0;
+        if (now.triangle)
+            d.n = 0;
+        status = mixprec_gemm_ex(&d);
+        CHECK(status == MIXPREC_OK, "status %d: %s", (int)status, describe());
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -1045,6 +1773,17 @@ int main(int argc, char **argv) {
         {"gemm_ex: rounding modes, overflow policies, random indices", test_rounding},
         {"gemm_ex: triangles", test_triangles},
         {"gemm_ex: all at once", test_everything},
+        {"gemm_ex: many blocks", test_large},
+        {"gemm_ex: activations", test_activations},
+        {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},
+        {"gemm_ex: what alpha = 0 must not read", test_unread},
+        {"gemm_ex: a packed matrix serves many products", test_packed_reuse},
+        {"gemm_ex: nothing to compute", test_empty},
+        {"gemm_ex: every error status", test_statuses},
+        {"gemm_ex: scales that are none", test_bad_scales},
+        {"gemm_ex: arrays of pointers", test_bad_pointers},
+        {"gemm_ex: overlap", test_overlap},
+        {"gemm_ex: wrong packed matrices", test_packed_errors},
     };
     pthread_t workers[POOL_WORKERS];
     size_t i;
