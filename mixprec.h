@@ -1161,6 +1161,7 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #define MIXPREC_UNROLL_ _Pragma("clang loop unroll(full)")
 #else
 #define MIXPREC_UNROLL_ _Pragma("GCC unroll 16")
+#define MIXPREC_INDEPENDENT_ _Pragma("GCC ivdep") /* no iteration needs what an earlier one has written */
 #endif
 #elif defined(_MSC_VER)
 #define MIXPREC_FORCE_INLINE_ static __forceinline
@@ -1172,6 +1173,10 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #define MIXPREC_NOINLINE_ static
 #define MIXPREC_FLATTEN_ static
 #define MIXPREC_UNROLL_
+#endif
+
+#ifndef MIXPREC_INDEPENDENT_
+#define MIXPREC_INDEPENDENT_
 #endif
 
 /* Which instruction sets are compiled in. 32-bit x86 has too few vector registers for the GEMM kernels: portable C. */
@@ -3657,10 +3662,6 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 
 #ifndef MIXPREC_NO_GEMM
 
-/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
-   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
-   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
-   workspace. */
 /* The scales of an operand, seen as those of op(A) (m x k) or op(B)^T (n x k): the scale of (i, p) is
    values[i / block * step + p / block_k * step_k]. */
 typedef struct mixprec_scale_view_ {
@@ -3676,6 +3677,10 @@ typedef struct mixprec_gemm_range_ {
 /* What the tasks of a call divide among them. */
 enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
 
+/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
+   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
+   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
+   workspace. */
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
@@ -3719,14 +3724,15 @@ static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin,
     return end == *begin ? 1 : (end - *begin - 1) / *unit + 1;
 }
 
-/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area. */
+/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area: the first x
+   of n rows hold x^2 / n^2 of the lower one, the last x of the upper one. Integers only: every thread must find the
+   same, whatever its rounding mode. */
 static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t units,
                                 size_t index) {
     size_t cut = units / plan->tasks * index + units % plan->tasks * index / plan->tasks;
-    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && index && index < plan->tasks) {
-        /* The first x of n rows hold x^2 / n^2 of the lower triangle, the last x of the upper one. */
-        double part = (double)(d->triangle == MIXPREC_LOWER ? index : plan->tasks - index) / (double)plan->tasks;
-        for (cut = 0; cut < units && (double)cut * (double)cut < part * (double)units * (double)units; cut++)
+    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && units < (size_t)1 << 20) {
+        size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
+        for (cut = 0; (uint64_t)cut * cut * plan->tasks < (uint64_t)units * units * parts; cut++)
             ;
         cut = d->triangle == MIXPREC_UPPER ? units - cut : cut;
     }
@@ -3815,9 +3821,6 @@ static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t
     return (const char *)base + (row * ld + column) * mixprec_size_of_(type);
 }
 
-static float mixprec_scale_at_(const mixprec_scale_view_ *view, size_t i, size_t p) {
-    return view->values ? view->values[i / view->block * view->step + p / view->block_k * view->step_k] : 1.0f;
-}
 /* Where the piece of k that p is in ends. */
 static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size_t end) {
     size_t rest = view->values ? view->block_k - p % view->block_k : end - p;
@@ -3827,10 +3830,25 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
     return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
 }
 
+/* x[i] *= scale for from <= i < from + n. */
+static void mixprec_gemm_scale_(const mixprec_gemm_plan_ *plan, void *x, size_t from, size_t n, float scale) {
+    if (plan->wide)
+        mixprec_scale_f64_((double *)x + from, (double *)x + from, n, (double)scale);
+    else if (n == MIXPREC_UNIT_)
+        plan->kernels->unscale((float *)x + from, (float *)x + from, n, scale);
+    else
+        mixprec_scale_f32_((float *)x + from, (float *)x + from, n, scale);
+}
+
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 static void mixprec_add_f32_(float *x, const float *y, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
+    size_t i = 0;
+    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
+        MIXPREC_INDEPENDENT_
+        for (; i < MIXPREC_UNIT_; i++)
+            x[i] += y[i];
+    }
+    for (; i < n; i++)
         x[i] += y[i];
 }
 static void mixprec_add_f64_(double *x, const double *y, size_t n) {
@@ -3839,28 +3857,23 @@ static void mixprec_add_f64_(double *x, const double *y, size_t n) {
         x[i] += y[i];
 }
 
-/* x[i] = (t[i] * scale of A's row) * scale of B's column + i, at position p of k. */
-static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, const void *t, size_t row, size_t column,
-                                  size_t n, size_t p) {
-    size_t i;
-    if (plan->scale_a.values || t != x) {
-        float scale = mixprec_scale_at_(&plan->scale_a, row, p);
-        if (plan->wide)
-            mixprec_scale_f64_((double *)x, (const double *)t, n, (double)scale);
-        else
-            mixprec_scale_f32_((float *)x, (const float *)t, n, scale);
+/* x[i] = (x[i] * scale of A's row) * scale of B's column + i, at position p of k. */
+static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, size_t row, size_t column, size_t n,
+                                  size_t p) {
+    const mixprec_scale_view_ *view = &plan->scale_a;
+    size_t i, run;
+    if (view->values)
+        mixprec_gemm_scale_(plan, x, 0, n,
+                            view->values[row / view->block * view->step + p / view->block_k * view->step_k]);
+    view = &plan->scale_b;
+    for (i = 0; i < n && view->values; i += run) {
+        const float *scale = view->values + (column + i) / view->block * view->step + p / view->block_k * view->step_k;
+        run = mixprec_min_(n - i, view->block - (column + i) % view->block);
+        mixprec_gemm_scale_(plan, x, i, run, *scale);
     }
-    if (plan->scale_b.values)
-        for (i = 0; i < n; i++) {
-            float scale = mixprec_scale_at_(&plan->scale_b, column + i, p);
-            if (plan->wide)
-                ((double *)x)[i] *= (double)scale;
-            else
-                ((float *)x)[i] *= scale;
-        }
 }
 
-/* total[i] += the piece of k that ends, scaled; or = where it is the first. */
+/* total[i] += the piece of k that begins at p, scaled; or = where it is the first. */
 static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total, const char *piece, size_t row,
                                     size_t column, size_t n, size_t p) {
     size_t i, count;
@@ -3870,7 +3883,8 @@ static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total,
             float narrow[MIXPREC_UNIT_];
         } x;
         count = mixprec_min_(n - i, MIXPREC_UNIT_);
-        mixprec_gemm_rescale_(plan, &x, piece + i * plan->size, row, column + i, count, p);
+        mixprec_copy_(&x, piece + i * plan->size, count * plan->size);
+        mixprec_gemm_rescale_(plan, &x, row, column + i, count, p);
         if (p == 0)
             mixprec_copy_(total + i * plan->size, &x, count * plan->size);
         else if (plan->wide)
@@ -3923,12 +3937,12 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                     float narrow[MIXPREC_UNIT_];
                     mixprec_copy_(narrow, (const float *)t + i, count * sizeof *narrow);
                     if (!plan->pieces)
-                        mixprec_gemm_rescale_(plan, narrow, narrow, row, at, count, 0);
+                        mixprec_gemm_rescale_(plan, narrow, row, at, count, 0);
                     for (j = 0; j < count; j++)
                         x[j] = (double)narrow[j];
                 }
                 if (plan->wide && !plan->pieces)
-                    mixprec_gemm_rescale_(plan, x, x, row, at, count, 0);
+                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
                 mixprec_scale_f64_(x, x, count, plan->alpha);
             }
             if (plan->add_c) {
@@ -3952,12 +3966,10 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
         } else {
             float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             if (t) {
-                const float *sums = (const float *)t + i;
-                if (!plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
-                    mixprec_gemm_rescale_(plan, x, sums, row, at, count, 0);
-                    sums = x;
-                }
-                mixprec_scale_f32_(x, sums, count, (float)plan->alpha);
+                mixprec_copy_(x, (const float *)t + i, count * sizeof *x);
+                if (!plan->pieces)
+                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
+                mixprec_gemm_scale_(plan, x, 0, count, (float)plan->alpha);
             }
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
@@ -4167,8 +4179,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                 if (p + count != end)
                     continue;
                 for (row = 0; row < rows && plan->pieces; row++)
-                    mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
-                                          (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
+                    mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
                                           columns, begin);
                 mixprec_small_add_(plan, &total, &piece, begin == 0);
                 begin = end;
