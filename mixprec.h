@@ -2818,10 +2818,10 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
    of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. The type does not matter yet: narrow
    elements are cheaper to transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save
    a quarter of the shuffles. */
-MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, size_t stride, size_t rows,
-                                                      size_t bytes, int wide) {
+MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, const char *ahead, size_t stride,
+                                                      size_t rows, size_t bytes, int wide) {
     __m512i edge[16], x[16], t[16];
-    const char *row[4];
+    const char *row[4], *later[4];
     int i, k;
     if (rows < 16 || bytes < 64) {
         const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
@@ -2835,6 +2835,10 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char 
     row[1] = row[0] + 4 * stride;
     row[2] = row[1] + 4 * stride;
     row[3] = row[2] + 4 * stride;
+    later[0] = ahead;
+    later[1] = later[0] + 4 * stride;
+    later[2] = later[1] + 4 * stride;
+    later[3] = later[2] + 4 * stride;
     if (wide) {
         for (k = 0; k < 4; k += 2) {
             MIXPREC_UNROLL_ for (i = 0; i < 8; i++) x[i] =
@@ -2857,6 +2861,7 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char 
     }
     /* Both halves of a line at once: with a power of two between rows they share few sets of the L1 cache. */
     MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+        _mm_prefetch(later[i / 4 * 2 + k] + (size_t)(i % 4) * stride, _MM_HINT_T1);
         const char *low = row[i / 4 * 2] + (size_t)(i % 4) * stride + 32 * k;
         const char *high = row[i / 4 * 2 + 1] + (size_t)(i % 4) * stride + 32 * k;
         x[i + 8 * k] =
@@ -2955,7 +2960,7 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             __m512i r[32];
             for (q = 0; q < rows; q++)
                 _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r, from, stride, rows, left, wide);
+            mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
             switch (type) {
             case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
             case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
@@ -3021,24 +3026,22 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *fi
    bytes apart. Whole vectors of k are written. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, __m512i *words, const char *b,
                                                                          const mixprec_dtype type, size_t stride,
-                                                                         size_t columns, size_t depth,
-                                                                         const char *ahead) {
+                                                                         size_t columns, size_t depth) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t low = mixprec_min_(columns, 16);
     const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
     size_t p, q;
     for (p = 0; p < depth; p += 64 / size, b += 64) {
         size_t left = mixprec_min_(64, (depth - p) * size);
-        for (q = 0; q < columns && ahead; q++)
-            _mm_prefetch(ahead + p * size + q * stride, _MM_HINT_T1);
         if (type == MIXPREC_F32) {
-            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, stride, low, left, 0);
-            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, stride, columns - low, left, 0);
+            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, b, stride, low, left, 0);
+            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, b + 16 * stride, stride,
+                                      columns - low, left, 0);
             panel += 16 * 128;
             continue;
         }
-        mixprec_transpose_avx512_(words, b, stride, low, left, 0);
-        mixprec_transpose_avx512_(words + 1, b + 16 * stride, stride, columns - low, left, 0);
+        mixprec_transpose_avx512_(words, b, b, stride, low, left, 0);
+        mixprec_transpose_avx512_(words + 1, b + 16 * stride, b + 16 * stride, stride, columns - low, left, 0);
         for (q = 0; q < 16; q++) {
             __m512i x = words[2 * q], y = words[2 * q + 1];
             if (size == 2) {
@@ -3168,7 +3171,7 @@ MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const cha
         if (along)                                                                                                     \
             mixprec_direct_along_avx512_(scratch, b, dtype, stride, columns, depth, ahead);                            \
         else                                                                                                           \
-            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth, ahead);                    \
+            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth);                           \
         break;
         MIXPREC_ROW_(MIXPREC_F32)
         MIXPREC_ROW_(MIXPREC_F16)
@@ -3180,6 +3183,87 @@ MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const cha
     }
 }
 
+/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
+   multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
+#define MIXPREC_DIRECT_THIN_ROWS_ 4
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
+                                 size_t columns, size_t depth, const float *a, size_t width, const char *b,
+                                 size_t stride, float *t, size_t ldt, int first) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 768;
+    size_t at = 0;
+    int i, j;
+    for (; at < row_bytes; first = 0) {
+        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
+        __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (; at < end; at += 64) {
+            const size_t bytes = mixprec_min_(64, end - at);
+            /* At the end of the rows, the next columns; the address is only prefetched. */
+            const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
+            __m512i words[64];
+            size_t q, k;
+            for (q = 0; q < (size_t)vectors; q++) {
+                size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
+                mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
+                                          stride, there, bytes, 0);
+            }
+            for (q = 0; q * 4 < bytes; q++) {
+                __m512 x[4][4];
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    mixprec_expand_avx512_(x[j], words[j / 2 * 32 + j % 2 + 2 * (int)q], type);
+                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                    if (q * 4 + k * size < bytes) {
+                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
+                        a += width;
+                    }
+                }
+            }
+        }
+        at = end;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            __mmask16 lanes = mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
+            float *to = t + (size_t)i * ldt + j * 16;
+            if ((size_t)i < rows_there) {
+                if (!first)
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                        float *t, size_t ldt, int first) {
+    const size_t step = rows == 1 ? 64 : 32;
+    size_t j;
+    for (j = 0; j < columns; j += step, b += step * stride, t += step) {
+        const size_t there = mixprec_min_(step, columns - j);
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (rows == 1)                                                                                                 \
+            mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else if (rows == 2)                                                                                            \
+            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else                                                                                                           \
+            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        default: break;
+        }
+    }
+}
+
 MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                    size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                    int along, float *t, size_t ldt, int first, char *scratch) {
@@ -3187,13 +3271,19 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
     static void (*const tiles[])(mixprec_dtype, size_t, const float *, size_t, const char *, float *, int,
                                  const mixprec_ahead_ *) = {MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)};
 #undef MIXPREC_DIRECT_AVX512_
-    const size_t size = mixprec_size_of_(type), stretch = along ? MIXPREC_DIRECT_ALONG_ : MIXPREC_DIRECT_ACROSS_;
+    const size_t size = mixprec_size_of_(type), stretch = along       ? MIXPREC_DIRECT_ALONG_
+                                                          : rows <= 4 ? 64 / size
+                                                                      : MIXPREC_DIRECT_ACROSS_;
     const size_t side = along ? MIXPREC_DIRECT_PANELS_ * 32 : 32, k_step = along ? stride : size,
                  column_step = along ? size : stride;
-    const int early = rows <= 4;                      /* packing takes longer than the products */
-    const size_t padded = mixprec_round_up_(rows, 2); /* a kernel of 4 rows may compute 3 */
+    const int early = rows <= MIXPREC_DIRECT_THIN_ROWS_; /* packing takes longer than the products */
+    const size_t padded = mixprec_round_up_(rows, 2);    /* a kernel of 4 rows may compute 3 */
     float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_BYTES_);
     size_t from, to, chunk, p, count, i, j;
+    if (rows <= MIXPREC_DIRECT_THIN_ROWS_ && !along) {
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+        return;
+    }
     for (from = 0; from < columns; from = to) {
         to = mixprec_min_(from + side, columns);
         for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
