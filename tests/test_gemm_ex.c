@@ -933,11 +933,14 @@ static void choose_packed(mixprec_gemm_desc *d) {
 static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
     size_t best = 1, least = 1, size = 0;
     unsigned char *workspace = NULL;
-    int allocations_before = allocations;
+    int allocations_before = allocations, needs_workspace = 0;
     mixprec_status status;
     d.row_begin = row_begin;
     d.row_end = row_end;
-    if (one_in(2)) {
+#ifdef MIXPREC_NO_STDLIB
+    needs_workspace = d.packed_size != 0; /* portable C on the stack cannot read panels */
+#endif
+    if (needs_workspace || one_in(2)) {
         status = mixprec_gemm_workspace(&d, &best, &least);
         CHECK(status == MIXPREC_OK && least <= best, "workspace: status %d, best %zu, least %zu: %s", (int)status, best,
               least, describe());
@@ -987,9 +990,6 @@ static void run_somehow(mixprec_isa isa) {
     now_how = how;
     if (packed)
         choose_packed(&d);
-#ifdef MIXPREC_NO_STDLIB
-    packed = 0;
-#endif
     if (tasks)
         choose_tasks(&d);
     if (!ranges)
