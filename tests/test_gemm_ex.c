@@ -862,7 +862,8 @@ static void backwards(void *context, size_t tasks, void (*task)(void *data, size
     *(size_t *)context = tasks;
     for (i = tasks; i-- > 0;) {
 #if HAVE_ENVIRONMENT
-        environment before = get_environment(), mine = environments[i % 8], after;
+        environment before = get_environment(), mine = environments[i % (sizeof environments / sizeof *environments)],
+                    after;
         set_environment(mine);
         task(data, i);
         after = get_environment();
@@ -954,7 +955,7 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
     tasks_seen = 0;
     {
 #if HAVE_ENVIRONMENT
-        environment before = get_environment(), mine = one_in(4) ? environments[random_below(8)] : before, after;
+        environment before = get_environment(), mine = one_in(4) ? PICK(environments) : before, after;
         set_environment(mine);
         status = mixprec_gemm_ex(&d);
         after = get_environment();
