@@ -1077,15 +1077,17 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
-/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .trans_b and
-   .ldb are ignored, there is no .stride_b or .b_array, and the result has the same bits. 16-bit elements stay 16 bits
-   wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue and dtype of A (f64: f64), on
-   the instruction set it was packed for (.isa), in this process or after a trip through a file; it holds no pointers.
+/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
+   ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
+   16-bit elements stay 16 bits wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
+   and dtype of A (f64: f64), on the instruction set it was packed for (.isa), in this process or after a trip through a
+   file; it holds no pointers.
 
    mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
-   from b, trans_b and ldb. `packed` needs no alignment, and must not overlap B. Of the descriptor nothing else is read.
-   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA, MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE,
-   MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small), MIXPREC_ERR_OVERLAP. */
+   from b, trans_b and ldb. `packed` must be aligned to 8 bytes, here and in use (else MIXPREC_ERR_PACKED), and must not
+   overlap B. Of the descriptor nothing else is read. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA,
+   MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small),
+   MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size);
 MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, void *packed, size_t size);
 
@@ -1411,11 +1413,13 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* tile for at most direct_rows rows, fp32 accumulators, and a B that is not packed: its columns lie `stride` bytes
-       apart, as rows in memory. Packing a B that is used so little would cost more than the products. May be NULL. */
-    void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, const char *b, mixprec_dtype type,
-                   size_t stride, float *t, size_t ldt, int first);
-    size_t direct_rows;
+    /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
+       used so little would cost more than the products. Panels of A are `width` wide, tile_rows where there are several.
+       Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
+       direct_bytes_per_row for each row, aligned to 64. May be NULL. */
+    void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
+                   mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
+    size_t direct_rows, direct_bytes, direct_bytes_per_row;
 } mixprec_kernels_;
 
 /* ---- elementary functions ---- */
@@ -3059,55 +3063,72 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
-   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows. The type does not matter yet: narrow elements are cheaper
-   to transpose than the fp32 that they become. */
-MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char *src, size_t stride, size_t rows,
-                                                      size_t bytes, int wide) {
-    const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
-    __m512i t[16];
-    int i;
-    size_t q;
-    /* By way of memory: 16 row pointers at once would not fit the registers. */
-    for (q = 0; q < 16; q++)
-        r[q] = q < rows ? _mm512_maskz_loadu_epi8(there, src + q * stride) : _mm512_setzero_si512();
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. The type does not matter yet: narrow
+   elements are cheaper to transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save
+   a quarter of the shuffles. */
+MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, const char *ahead, size_t stride,
+                                                      size_t rows, size_t bytes, int wide) {
+    __m512i edge[16], x[16], t[16];
+    const char *row[4], *later[4];
+    int i, k;
+    if (rows < 16 || bytes < 64) {
+        const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
+        size_t q;
+        for (q = 0; q < 16; q++)
+            edge[q] = q < rows ? _mm512_maskz_loadu_epi8(there, src + q * stride) : _mm512_setzero_si512();
+        src = (const char *)edge;
+        stride = 64;
+    }
+    row[0] = src;
+    row[1] = row[0] + 4 * stride;
+    row[2] = row[1] + 4 * stride;
+    row[3] = row[2] + 4 * stride;
+    later[0] = ahead;
+    later[1] = later[0] + 4 * stride;
+    later[2] = later[1] + 4 * stride;
+    later[3] = later[2] + 4 * stride;
     if (wide) {
-        MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
-            t[i] = _mm512_unpacklo_epi64(r[i], r[i + 1]);
-            t[i + 1] = _mm512_unpackhi_epi64(r[i], r[i + 1]);
-        }
-        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-            int k = i / 2 * 8 + i % 2;
-            __m512i x = _mm512_shuffle_i32x4(t[k], t[k + 2], 0x88), y = _mm512_shuffle_i32x4(t[k], t[k + 2], 0xDD);
-            __m512i z = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0x88),
-                    u = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0xDD);
-            r[k] = _mm512_shuffle_i32x4(x, z, 0x88);
-            r[k + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
-            r[k + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
-            r[k + 6] = _mm512_shuffle_i32x4(y, u, 0xDD);
+        for (k = 0; k < 4; k += 2) {
+            MIXPREC_UNROLL_ for (i = 0; i < 8; i++) x[i] =
+                _mm512_loadu_si512(row[k + i / 4] + (size_t)(i % 4) * stride);
+            MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
+                t[i] = _mm512_unpacklo_epi64(x[i], x[i + 1]);
+                t[i + 1] = _mm512_unpackhi_epi64(x[i], x[i + 1]);
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+                __m512i y = _mm512_shuffle_i32x4(t[i], t[i + 2], 0x88), z = _mm512_shuffle_i32x4(t[i], t[i + 2], 0xDD);
+                __m512i u = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0x88),
+                        v = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0xDD);
+                r[8 * k + 2 * i] = _mm512_shuffle_i32x4(y, u, 0x88);
+                r[8 * k + 2 * i + 8] = _mm512_shuffle_i32x4(y, u, 0xDD);
+                r[8 * k + 2 * i + 4] = _mm512_shuffle_i32x4(z, v, 0x88);
+                r[8 * k + 2 * i + 12] = _mm512_shuffle_i32x4(z, v, 0xDD);
+            }
         }
         return;
     }
+    /* Both halves of a line at once: with a power of two between rows they share few sets of the L1 cache. */
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+        _mm_prefetch(later[i / 4 * 2 + k] + (size_t)(i % 4) * stride, _MM_HINT_T1);
+        const char *low = row[i / 4 * 2] + (size_t)(i % 4) * stride + 32 * k;
+        const char *high = row[i / 4 * 2 + 1] + (size_t)(i % 4) * stride + 32 * k;
+        x[i + 8 * k] =
+            _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
+                               _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
+    }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+        t[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+        x[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        x[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        x[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        x[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-    }
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 16; k += 8) {
+        r[2 * (k + i)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0x88);
+        r[2 * (k + i + 4)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0xDD);
     }
 }
 
@@ -3168,7 +3189,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
     size_t q, i;
     for (q = 0; q * per_word < n; q++) {
         __m512 x[4];
-        mixprec_expand_avx512_(x, r[q], type);
+        mixprec_expand_avx512_(x, r[2 * q], type);
         for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
             _mm512_storeu_ps(dst, x[i]);
     }
@@ -3184,10 +3205,10 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             size_t left = mixprec_min_(64, depth * size - bytes), rows = mixprec_min_(16, count > i ? count - i : 0);
             const char *from = src + i * stride + bytes;
             float *to = (float *)(void *)(dst + i * to_size);
-            __m512i r[16];
+            __m512i r[32];
             for (q = 0; q < rows; q++)
                 _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r, from, stride, rows, left, wide);
+            mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
             switch (type) {
             case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
             case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
@@ -3196,8 +3217,8 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             case MIXPREC_E5M2: mixprec_pack_lines_avx512_(to, width, r, left, MIXPREC_E5M2, 4); break;
             default: /* f64 */
                 for (q = 0; q < left / 8; q++, to += width * 2) {
-                    _mm512_storeu_si512(to, r[q]);
-                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[8 + q]);
+                    _mm512_storeu_si512(to, r[2 * q]);
+                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[16 + 2 * q]);
                 }
                 break;
             }
@@ -3205,68 +3226,200 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
     }
 }
 
-/* Lanes are columns of C, that is rows of B in memory, 32 at a time: each word of a transposed line is widened and
-   multiplied in registers. With the panel written and read instead, a 4096 x 4096 matrix times a vector took 1.3 to 1.8
-   times as long on Zen 5. */
-#define MIXPREC_DIRECT_ROWS_AVX512_ 4
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
-                                                                       size_t rows_there, size_t columns, size_t depth,
-                                                                       const float *a, const char *b, size_t stride,
-                                                                       float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_F32                           ? 4
-                        : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2
-                                                                      : 1,
-                 per_word = 4 / size;
-    const size_t low = mixprec_min_(columns, 16), high = columns - low;
-    int i, j;
-    for (; depth; first = 0) {
-        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p, q;
-        __m512 s[MIXPREC_DIRECT_ROWS_AVX512_][2];
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-            _mm512_setzero_ps();
-        for (p = 0; p < chunk; p += 64 / size, b += 64) {
-            size_t left = mixprec_min_(64 / size, chunk - p), k;
-            __m512i r[2][16];
-            for (q = 0; q < columns; q++)
-                _mm_prefetch(b + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r[0], b, stride, low, left * size, 0);
-            mixprec_transpose_avx512_(r[1], b + 16 * stride, stride, high, left * size, 0);
-            for (q = 0; q * per_word < left; q++) {
-                __m512 x[2][4];
-                mixprec_expand_avx512_(x[0], r[0][q], type);
-                mixprec_expand_avx512_(x[1], r[1][q], type);
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
-                    if (q * per_word + k < left) {
-                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                            _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
-                        a += MIXPREC_TILE_ROWS_AVX512_;
-                    }
+/* ---- few rows ---- */
+
+/* Where a product has few rows, packing all of B as fp32 would take longer than the products. Here a stretch of 32
+   columns of B becomes a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the tile kernel widens as it
+   loads them, while it prefetches the next stretch. */
+#define MIXPREC_DIRECT_ROWS_AVX512_ 32
+#define MIXPREC_DIRECT_ACROSS_ 128 /* depth of a stretch where k runs along the rows of B in memory */
+#define MIXPREC_DIRECT_ALONG_ 32   /* and where columns do: then several panels side by side take turns */
+#define MIXPREC_DIRECT_PANELS_ 4
+/* The panel, two blocks of transposed words, and for each row the sums of a chunk. */
+#define MIXPREC_DIRECT_BYTES_ (MIXPREC_DIRECT_ACROSS_ * 128 + 2048)
+#define MIXPREC_DIRECT_BYTES_PER_ROW_ (MIXPREC_DIRECT_PANELS_ * 128)
+
+/* f16 from e4m3 codes in the upper bytes: exact, for the exponents of f16 reach further. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_f16_avx512_(__m512i upper) {
+    const __m512i subnormal = /* of m * 2^-9, m = 0 to 7, at any exponent field that the mask below lets through */
+        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x1800, 0x1C00, 0x1E00, 0x2000, 0x2100, 0x2200, 0x2300));
+    __m512i x = _mm512_and_si512(_mm512_srli_epi16(upper, 1), _mm512_set1_epi16(0x3F80));
+    __mmask32 small = _mm512_testn_epi16_mask(x, _mm512_set1_epi16(0x3C00));
+    __mmask32 nan = _mm512_cmpeq_epi16_mask(x, _mm512_set1_epi16(0x3F80));
+    x = _mm512_add_epi16(x, _mm512_set1_epi16(0x2000));
+    x = _mm512_mask_permutexvar_epi16(x, small, _mm512_srli_epi16(upper, 8), subnormal);
+    x = _mm512_mask_mov_epi16(x, nan, _mm512_set1_epi16(0x7E00));
+    return _mm512_ternarylogic_epi32(x, upper, _mm512_set1_epi16((short)0x8000), 0xF8); /* x | (upper & sign) */
+}
+
+/* A line of a panel is 32 columns at one k. f16: in order; bf16: column i with column 16 + i in a word. Here two lines
+   from pairs of k, for columns 0 to 15 in x and 16 to 31 in y. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *first_line, char *second_line, __m512i x,
+                                                                        __m512i y, int is_bf16) {
+    __m512i first, second;
+    if (is_bf16) {
+        first = _mm512_mask_blend_epi16(0xAAAAAAAAu, x, _mm512_slli_epi32(y, 16));
+        second = _mm512_mask_blend_epi16(0xAAAAAAAAu, _mm512_srli_epi32(x, 16), y);
+    } else {
+        const __m512i lines = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28,
+                                               26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+        first = _mm512_permutex2var_epi16(x, lines, y);
+        second = _mm512_permutex2var_epi16(x, _mm512_add_epi16(lines, _mm512_set1_epi16(1)), y);
+    }
+    _mm512_storeu_si512(first_line, first);
+    _mm512_storeu_si512(second_line, second);
+}
+
+/* `depth` times 32 columns to a panel, of which `columns` are there and the others become zero. The columns lie stride
+   bytes apart. Whole vectors of k are written. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, __m512i *words, const char *b,
+                                                                         const mixprec_dtype type, size_t stride,
+                                                                         size_t columns, size_t depth) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t low = mixprec_min_(columns, 16);
+    const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
+    size_t p, q;
+    for (p = 0; p < depth; p += 64 / size, b += 64) {
+        size_t left = mixprec_min_(64, (depth - p) * size);
+        if (type == MIXPREC_F32) {
+            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, b, stride, low, left, 0);
+            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, b + 16 * stride, stride,
+                                      columns - low, left, 0);
+            panel += 16 * 128;
+            continue;
+        }
+        mixprec_transpose_avx512_(words, b, b, stride, low, left, 0);
+        mixprec_transpose_avx512_(words + 1, b + 16 * stride, b + 16 * stride, stride, columns - low, left, 0);
+        for (q = 0; q < 16; q++) {
+            __m512i x = words[2 * q], y = words[2 * q + 1];
+            if (size == 2) {
+                mixprec_direct_lines_avx512_(panel, panel + 64, x, y, type == MIXPREC_BF16);
+                panel += 128;
+            } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
+                __m512i x02 = _mm512_slli_epi16(x, 8), x13 = _mm512_and_si512(x, upper_bytes);
+                __m512i y02 = _mm512_slli_epi16(y, 8), y13 = _mm512_and_si512(y, upper_bytes);
+                if (type == MIXPREC_E4M3) {
+                    x02 = mixprec_e4m3_to_f16_avx512_(x02);
+                    x13 = mixprec_e4m3_to_f16_avx512_(x13);
+                    y02 = mixprec_e4m3_to_f16_avx512_(y02);
+                    y13 = mixprec_e4m3_to_f16_avx512_(y13);
                 }
+                mixprec_direct_lines_avx512_(panel, panel + 128, x02, y02, 0);
+                mixprec_direct_lines_avx512_(panel + 64, panel + 192, x13, y13, 0);
+                panel += 256;
             }
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-            __mmask16 lanes = mixprec_first_lanes_(j ? high : low);
-            float *to = t + (size_t)i * ldt + j * 16;
-            if ((size_t)i < rows_there) {
-                if (!first)
-                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-            }
-        }
-        depth -= chunk;
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                   const char *b, mixprec_dtype type, size_t stride, float *t,
-                                                   size_t ldt, int first) {
+/* The same where columns lie side by side and k is stride bytes apart. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b,
+                                                                        const mixprec_dtype type, size_t stride,
+                                                                        size_t columns, size_t depth,
+                                                                        const char *ahead) {
+    const __mmask32 there = columns >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << columns) - 1;
+    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    size_t p;
+    for (p = 0; p < depth; p++, b += stride) {
+        __m512i x;
+        if (ahead)
+            _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
+        if (type == MIXPREC_F32) {
+            if (ahead)
+                _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
+            _mm512_storeu_ps(panel, _mm512_maskz_loadu_ps((__mmask16)there, b));
+            _mm512_storeu_ps(panel + 64, _mm512_maskz_loadu_ps((__mmask16)(there >> 16), b + 64));
+            panel += 128;
+            continue;
+        }
+        if (type == MIXPREC_F16 || type == MIXPREC_BF16)
+            x = _mm512_maskz_loadu_epi16(there, b);
+        else
+            x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, b)), 8);
+        if (type == MIXPREC_BF16)
+            x = _mm512_permutexvar_epi16(halves, x);
+        if (type == MIXPREC_E4M3)
+            x = mixprec_e4m3_to_f16_avx512_(x);
+        _mm512_storeu_si512(panel, x);
+        panel += 64;
+    }
+}
+
+/* What to prefetch: 32 lines, stride bytes apart, for each 32 of k, then 32 more `step` bytes on. */
+typedef struct mixprec_ahead_ {
+    const char *line;
+    size_t stride, step;
+} mixprec_ahead_;
+
+/* sums[i * 32 + j] = or += the products of `depth` lines of a panel, whose numbers are fp32, f16 or bf16, and A. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                       size_t depth, const float *a, size_t width,
+                                                                       const char *panel, float *sums, int starts,
+                                                                       const mixprec_ahead_ *ahead) {
+    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
+    const char *block = ahead->line;
+    __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        starts ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + i * 32 + j * 16);
+    while (depth) {
+        const char *line = block;
+        size_t count = mixprec_min_(depth, 32);
+        depth -= count;
+        block += ahead->step;
+        for (; count; count--, a += width, line += ahead->stride) {
+            __m512 x[2];
+            _mm_prefetch(line, _MM_HINT_T1);
+            if (type == MIXPREC_F32) {
+                _mm_prefetch(line + 64, _MM_HINT_T1);
+                x[0] = _mm512_loadu_ps(panel);
+                x[1] = _mm512_loadu_ps(panel + 64);
+                panel += 128;
+            } else if (type == MIXPREC_F16) {
+                x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)panel));
+                x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(panel + 32)));
+                panel += 64;
+            } else {
+                __m512i words = _mm512_loadu_si512(panel);
+                x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+                x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, upper_half));
+                panel += 64;
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
+        }
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_storeu_ps(sums + i * 32 + j * 16, s[i][j]);
+}
+
+#define MIXPREC_DIRECT_TYPES_AVX512_(X, rows) X(rows, MIXPREC_F32) X(rows, MIXPREC_F16) X(rows, MIXPREC_BF16)
+#define MIXPREC_ALL_DIRECT_AVX512_(X) X(1) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
+#define MIXPREC_DIRECT_AVX512_(rows)                                                                                   \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, size_t depth, const float *a,      \
+                                                                size_t width, const char *panel, float *sums,          \
+                                                                int starts, const mixprec_ahead_ *ahead) {             \
+        if (type == MIXPREC_F32)                                                                                       \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F32, depth, a, width, panel, sums, starts, ahead);               \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, depth, a, width, panel, sums, starts, ahead);              \
+        else                                                                                                           \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F16, depth, a, width, panel, sums, starts, ahead);               \
+    }
+MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)
+#undef MIXPREC_DIRECT_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const char *b, mixprec_dtype type, size_t stride,
+                                                        int along, size_t columns, size_t depth, const char *ahead) {
+    __m512i *words = (__m512i *)(void *)(scratch + MIXPREC_DIRECT_ACROSS_ * 128);
     switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
-        if (rows == 1)                                                                                                 \
-            mixprec_direct_body_avx512_(1, dtype, rows, columns, depth, a, b, stride, t, ldt, first);                  \
+        if (along)                                                                                                     \
+            mixprec_direct_along_avx512_(scratch, b, dtype, stride, columns, depth, ahead);                            \
         else                                                                                                           \
-            mixprec_direct_body_avx512_(4, dtype, rows, columns, depth, a, b, stride, t, ldt, first);                  \
+            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth);                           \
         break;
         MIXPREC_ROW_(MIXPREC_F32)
         MIXPREC_ROW_(MIXPREC_F16)
@@ -3275,6 +3428,156 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
         MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
     default: break;
+    }
+}
+
+/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
+   multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
+#define MIXPREC_DIRECT_THIN_ROWS_ 4
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
+                                 size_t columns, size_t depth, const float *a, size_t width, const char *b,
+                                 size_t stride, float *t, size_t ldt, int first) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 768;
+    size_t at = 0;
+    int i, j;
+    for (; at < row_bytes; first = 0) {
+        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
+        __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (; at < end; at += 64) {
+            const size_t bytes = mixprec_min_(64, end - at);
+            /* At the end of the rows, the next columns; the address is only prefetched. */
+            const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
+            __m512i words[64];
+            size_t q, k;
+            for (q = 0; q < (size_t)vectors; q++) {
+                size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
+                mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
+                                          stride, there, bytes, 0);
+            }
+            for (q = 0; q * 4 < bytes; q++) {
+                __m512 x[4][4];
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    mixprec_expand_avx512_(x[j], words[j / 2 * 32 + j % 2 + 2 * (int)q], type);
+                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                    if (q * 4 + k * size < bytes) {
+                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
+                        a += width;
+                    }
+                }
+            }
+        }
+        at = end;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            __mmask16 lanes = mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
+            float *to = t + (size_t)i * ldt + j * 16;
+            if ((size_t)i < rows_there) {
+                if (!first)
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                        float *t, size_t ldt, int first) {
+    const size_t step = rows == 1 ? 64 : 32;
+    size_t j;
+    for (j = 0; j < columns; j += step, b += step * stride, t += step) {
+        const size_t there = mixprec_min_(step, columns - j);
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (rows == 1)                                                                                                 \
+            mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else if (rows == 2)                                                                                            \
+            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else                                                                                                           \
+            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        default: break;
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                   int along, float *t, size_t ldt, int first, char *scratch) {
+#define MIXPREC_DIRECT_AVX512_(rows) mixprec_direct_##rows##_avx512_,
+    static void (*const tiles[])(mixprec_dtype, size_t, const float *, size_t, const char *, float *, int,
+                                 const mixprec_ahead_ *) = {MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)};
+#undef MIXPREC_DIRECT_AVX512_
+    const size_t size = mixprec_size_of_(type), stretch = along       ? MIXPREC_DIRECT_ALONG_
+                                                          : rows <= 4 ? 64 / size
+                                                                      : MIXPREC_DIRECT_ACROSS_;
+    const size_t side = along ? MIXPREC_DIRECT_PANELS_ * 32 : 32, k_step = along ? stride : size,
+                 column_step = along ? size : stride;
+    const int early = rows <= MIXPREC_DIRECT_THIN_ROWS_; /* packing takes longer than the products */
+    const size_t padded = mixprec_round_up_(rows, 2);    /* a kernel of 4 rows may compute 3 */
+    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_BYTES_);
+    size_t from, to, chunk, p, count, i, j;
+    if (rows <= MIXPREC_DIRECT_THIN_ROWS_ && !along) {
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+        return;
+    }
+    for (from = 0; from < columns; from = to) {
+        to = mixprec_min_(from + side, columns);
+        for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
+            size_t end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+            for (p = chunk; p < end; p += count) {
+                count = mixprec_min_(stretch, end - p);
+                for (j = from; j < to; j += 32) {
+                    size_t next_j = j + 32, next_p = p;
+                    mixprec_ahead_ ahead;
+                    if (next_j >= to) {
+                        next_j = from;
+                        next_p = p + count;
+                        if (next_p >= depth) {
+                            next_j = to;
+                            next_p = 0;
+                        }
+                    }
+                    ahead.line = b + next_j * column_step + next_p * k_step;
+                    ahead.stride = stride;
+                    ahead.step = 32 * size;
+                    mixprec_direct_pack_avx512_(scratch, b + j * column_step + p * k_step, type, stride, along,
+                                                mixprec_min_(32, to - j), count, early ? ahead.line : NULL);
+                    if (early) {
+                        ahead.line = scratch;
+                        ahead.stride = ahead.step = 0;
+                    }
+                    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX512_) {
+                        tiles[rows - i < 2 ? 0 : (mixprec_min_(MIXPREC_TILE_ROWS_AVX512_, rows - i) + 1) / 2](
+                            type, count, a + i * depth + p * width, width, scratch, sums + (j - from) * padded + i * 32,
+                            p == chunk, &ahead);
+                        ahead.line = scratch;
+                        ahead.stride = ahead.step = 0;
+                    }
+                }
+            }
+            for (j = from; j < to; j += 16) {
+                const __mmask16 lanes = mixprec_first_lanes_(to - j);
+                for (i = 0; i < rows; i++) {
+                    float *at = t + i * ldt + j;
+                    __m512 sum = _mm512_loadu_ps(sums + (j - from) / 32 * 32 * padded + i * 32 + j % 32);
+                    if (chunk || !first)
+                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, at), sum);
+                    _mm512_mask_storeu_ps(at, lanes, sum);
+                }
+            }
+        }
     }
 }
 
@@ -4279,6 +4582,7 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
+    size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
     mixprec_dtype panels_type;        /* its elements */
@@ -4357,23 +4661,33 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->columns = mixprec_min_(plan->columns, tile_columns);
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
-    plan->direct_b = m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide &&
-                     d->b_type != MIXPREC_F64 && !plan->panels;
+    plan->width = tile_rows;
+    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 && !plan->panels;
+    if (plan->direct_b) {
+        /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
+        plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
+        plan->rows = mixprec_round_up_(m, plan->width);
+        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
+    }
     for (;;) {
         size_t a_depth = plan->whole_a ? d->k : plan->depth;
         int unpack = !plan->direct_b && (!plan->panels || mixprec_size_of_(plan->panels_type) != plan->size);
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows =
-            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, tile_rows));
+            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, plan->width));
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
         plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
+        if (plan->direct_b)
+            plan->b_bytes = kernels->direct_bytes + mixprec_round_up_(plan->rows, 2) * kernels->direct_bytes_per_row;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
             break;
-        if (plan->whole_a)
+        if (plan->whole_a) {
             plan->whole_a = 0;
-        else if (plan->columns > tile_columns && plan->columns >= plan->rows)
+            plan->depth = mixprec_min_(plan->depth, kernels->block_depth);
+        } else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->rows > tile_rows)
             plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
@@ -4655,7 +4969,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
         depth = mixprec_min_(plan->depth, mixprec_gemm_piece_end_(plan, d, p) - p);
-        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, kernels->tile_rows, d->a, d->a_type, d->lda,
+        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, plan->width, d->a, d->a_type, d->lda,
                            d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
     for (outer = part->row; outer < part->row_end; outer += outer_rows)
@@ -4685,12 +4999,14 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
                         continue;
                     if (!plan->whole_a)
-                        mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda,
-                                           d->trans_a == MIXPREC_TRANS, i, rows, p, depth);
+                        mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
+                                           i, rows, p, depth);
                     if (plan->direct_b)
-                        kernels->direct(rows, columns, depth, (const float *)(const void *)panels,
-                                        mixprec_element_(d->b, d->b_type, d->ldb, j, p), d->b_type,
-                                        d->ldb * mixprec_size_of_(d->b_type), (float *)(void *)sums, ldt, p == piece);
+                        kernels->direct(rows, columns, depth, (const float *)(const void *)panels, plan->width,
+                                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, j, p)
+                                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, j),
+                                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b,
+                                        (float *)(void *)sums, ldt, p == piece, b);
                     else
                         mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
                                             p == piece);
@@ -4861,7 +5177,7 @@ MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
 /* ================================================================================================================== */
 
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -4873,7 +5189,7 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     mixprec_store_c_,
     mixprec_unscale_c_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {MIXPREC_ISA_AVX2,
@@ -4883,7 +5199,7 @@ static const mixprec_kernels_ mixprec_kernels_avx2_ = {MIXPREC_ISA_AVX2,
                                                        mixprec_unscale_avx2_,
                                                        MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144,
                                                                              1024, 512, mixprec_pack_avx2_,
-                                                                             mixprec_tile_avx2_, NULL, 0)};
+                                                                             mixprec_tile_avx2_, NULL, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -4894,7 +5210,8 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
-                          mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_)};
+                          mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
+                          MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
@@ -4905,7 +5222,7 @@ static const mixprec_kernels_ mixprec_kernels_neon_ = {MIXPREC_ISA_NEON,
                                                        mixprec_unscale_neon_,
                                                        MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128,
                                                                              1020, 512, mixprec_pack_neon_,
-                                                                             mixprec_tile_neon_, NULL, 0)};
+                                                                             mixprec_tile_neon_, NULL, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -4937,7 +5254,7 @@ static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, 0)};
+                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
@@ -4947,7 +5264,7 @@ static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     mixprec_store_neon_,
     mixprec_unscale_neon_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0)};
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_ISA_NEON,
     mixprec_load_neon_,
@@ -4955,7 +5272,7 @@ static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     mixprec_store_neon_,
     mixprec_unscale_neon_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0)};
+                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
@@ -5317,7 +5634,8 @@ static size_t mixprec_packed_width_(const mixprec_kernels_ *kernels, mixprec_dty
 static mixprec_status mixprec_check_packed_(const mixprec_gemm_desc *d, const mixprec_kernels_ *kernels) {
     mixprec_packed_ head;
     size_t size;
-    if (d->packed_size < sizeof head || mixprec_gemm_pack_b_size(d, &size) != MIXPREC_OK || d->packed_size != size)
+    if ((uintptr_t)d->b % 8 || d->packed_size < sizeof head || mixprec_gemm_pack_b_size(d, &size) != MIXPREC_OK ||
+        d->packed_size != size)
         return MIXPREC_ERR_PACKED;
     mixprec_copy_(&head, d->b, sizeof head);
     return head.magic == mixprec_packed_magic_ && head.version == 1 && head.type == (uint32_t)d->b_type &&
@@ -5365,7 +5683,6 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     if (d->packed_size) {
         if (d->stride_b || d->b_array || (d->b_type == MIXPREC_F64 && !plan->wide))
             return MIXPREC_ERR_PACKED;
-        d->trans_b = MIXPREC_NO_TRANS;
         d->ldb = 0;
     }
     batch = d->batch = d->batch ? d->batch : 1;
@@ -5677,6 +5994,8 @@ MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, vo
         return status;
     if (!packed || (!d.b && extent.bytes))
         return MIXPREC_ERR_NULL;
+    if ((uintptr_t)packed % 8)
+        return MIXPREC_ERR_PACKED;
     if (size < bytes)
         return MIXPREC_ERR_WORKSPACE;
     if (mixprec_overlap_(packed, bytes, d.b, extent.bytes))
