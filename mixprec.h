@@ -4662,7 +4662,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
-    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 && !plan->panels;
+    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
         plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
@@ -4950,6 +4950,25 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
                       mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
 }
 
+/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns. */
+static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const float *a,
+                                 size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
+                                 size_t ldt, int first, char *scratch) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t width = kernels->tile_columns[0], j;
+    if (!plan->panels) {
+        kernels->direct(rows, columns, depth, a, plan->width,
+                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, column, p)
+                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, column),
+                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b, t, ldt, first, scratch);
+        return;
+    }
+    for (j = 0; j < columns; j += width)
+        kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
+                        mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
+                        width * mixprec_size_of_(plan->panels_type), 1, t + j, ldt, first, scratch);
+}
+
 /* C = beta C, where alpha or k is 0. */
 MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                  const mixprec_gemm_range_ *part) {
@@ -4983,12 +5002,14 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 const char *b_panels = b;
                 depth = mixprec_min_(plan->depth, piece_end - p);
                 b_stride = tile_columns * depth * plan->size;
-                if (plan->panels && !plan->b_bytes) {
+                if (plan->direct_b) {
+                    /* nothing to prepare */
+                } else if (plan->panels && !plan->b_bytes) {
                     b_panels = mixprec_gemm_panel_(plan, d, j, p);
                     b_stride = tile_columns * d->k * plan->size;
                 } else if (plan->panels)
                     mixprec_gemm_unpack_(plan, d, b, j, columns, p, depth);
-                else if (!plan->direct_b)
+                else
                     mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
                                        j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
@@ -5002,11 +5023,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                         mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
                                            i, rows, p, depth);
                     if (plan->direct_b)
-                        kernels->direct(rows, columns, depth, (const float *)(const void *)panels, plan->width,
-                                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, j, p)
-                                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, j),
-                                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b,
-                                        (float *)(void *)sums, ldt, p == piece, b);
+                        mixprec_gemm_direct_(plan, d, (const float *)(const void *)panels, rows, j, columns, p, depth,
+                                             (float *)(void *)sums, ldt, p == piece, b);
                     else
                         mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
                                             p == piece);
