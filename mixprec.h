@@ -1751,8 +1751,9 @@ typedef struct mixprec_kernels_ {
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
     void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
-    /* The bits of the largest magnitude, NaN above all. Any n. */
-    uint32_t (*amax)(const float *x, size_t n);
+    /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
+       dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
+    uint32_t (*amax)(const void *x, size_t size, size_t n);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
@@ -2309,11 +2310,13 @@ static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, siz
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-static uint32_t mixprec_amax_c_(const float *x, size_t n) {
+static uint32_t mixprec_amax_c_(const void *x, size_t size, size_t n) {
     uint32_t largest = 0;
     size_t i;
     for (i = 0; i < n; i++) {
-        uint32_t magnitude = mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu;
+        uint32_t magnitude = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
+                             : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
+                                         : ((const uint8_t *)x)[i] & 0x7Fu;
         largest = magnitude > largest ? magnitude : largest;
     }
     return largest;
@@ -3093,6 +3096,156 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
         }
 }
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
+   division and square root limit them. ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+/* Eight vectors of four lanes. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const float *x, const float *y,
+                                                                 size_t n, mixprec_reduction reduction, double center) {
+    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF));
+    const __m256d shift = _mm256_set1_pd(center);
+    __m256d sum[8];
+    size_t i;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
+    for (i = 0; i < n; i += MIXPREC_LANES_)
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m128 p = _mm_loadu_ps(x + i + 4 * (size_t)j);
+            __m256d term = _mm256_cvtps_pd(reduction == MIXPREC_SUM_ABS ? _mm_and_ps(p, magnitude) : p);
+            if (reduction == MIXPREC_DOT) /* exact: contraction changes nothing */
+                term = _mm256_mul_pd(term, _mm256_cvtps_pd(_mm_loadu_ps(y + i + 4 * (size_t)j)));
+            if (reduction == MIXPREC_SUM_SQUARES) {
+                term = _mm256_sub_pd(term, shift);
+                term = _mm256_mul_pd(term, term);
+                MIXPREC_KEEP_(term);
+            }
+            sum[j] = _mm256_add_pd(sum[j], term);
+        }
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
+}
+
+MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const float *x, const float *y, size_t n,
+                                               mixprec_reduction reduction, double center) {
+    size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_;
+    switch (reduction) {
+    case MIXPREC_SUM: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM, center); break;
+    case MIXPREC_SUM_ABS: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_ABS, center); break;
+    case MIXPREC_SUM_SQUARES: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_SQUARES, center); break;
+    case MIXPREC_DOT: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_DOT, center); break;
+    }
+    if (n != whole)
+        mixprec_reduce_c_(lanes, x + whole, y ? y + whole : NULL, n - whole, reduction, center);
+}
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+/* 128 bytes at a time; what 32 bytes hold in the end is left to the portable kernel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_amax_as_avx2_(const void *x, size_t size, size_t n) {
+    const __m256i magnitude = size == 4   ? _mm256_set1_epi32(0x7FFFFFFF)
+                              : size == 2 ? _mm256_set1_epi16(0x7FFF)
+                                          : _mm256_set1_epi8(0x7F);
+    const size_t bytes = n * size / 128 * 128;
+    const char *from = (const char *)x;
+    __m256i largest[4];
+    float last[8];
+    uint32_t result, rest;
+    size_t i;
+    int j;
+    for (j = 0; j < 4; j++)
+        largest[j] = _mm256_setzero_si256();
+    for (i = 0; i < bytes; i += 128)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i codes = _mm256_and_si256(
+                _mm256_loadu_si256((const __m256i *)(const void *)(from + i + 32 * (size_t)j)), magnitude);
+            largest[j] = size == 4   ? _mm256_max_epu32(largest[j], codes)
+                         : size == 2 ? _mm256_max_epu16(largest[j], codes)
+                                     : _mm256_max_epu8(largest[j], codes);
+        }
+    for (j = 1; j < 4; j++)
+        largest[0] = size == 4   ? _mm256_max_epu32(largest[0], largest[j])
+                     : size == 2 ? _mm256_max_epu16(largest[0], largest[j])
+                                 : _mm256_max_epu8(largest[0], largest[j]);
+    _mm256_storeu_si256((__m256i *)(void *)last, largest[0]);
+    result = mixprec_amax_c_(last, size, 32 / size);
+    rest = mixprec_amax_c_(from + bytes, size, n - bytes / size);
+    return result > rest ? result : rest;
+}
+MIXPREC_AVX2_ static uint32_t mixprec_amax_avx2_(const void *x, size_t size, size_t n) {
+    return size == 4   ? mixprec_amax_as_avx2_(x, 4, n)
+           : size == 2 ? mixprec_amax_as_avx2_(x, 2, n)
+                       : mixprec_amax_as_avx2_(x, 1, n);
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+/* A product that no compiler fuses with the sum it goes into. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_product_avx2_(__m256 a, __m256 b) {
+    __m256 product = _mm256_mul_ps(a, b);
+    MIXPREC_KEEP_(product);
+    return product;
+}
+
+MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                             const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), keep = _mm256_set1_ps(s->keep);
+    const __m256 beta1 = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const __m256 beta2 = _mm256_set1_ps(s->beta2), rest2 = _mm256_set1_ps(s->rest2);
+    const __m256 correction = _mm256_set1_ps(s->correction), epsilon = _mm256_set1_ps(s->epsilon);
+    const __m256 rate = _mm256_set1_ps(s->rate);
+    const int decay = s->decay;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = mixprec_product_avx2_(_mm256_loadu_ps(w + i), keep), first, second, denominator;
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        first = _mm256_add_ps(mixprec_product_avx2_(beta1, _mm256_loadu_ps(m + i)), mixprec_product_avx2_(rest1, g));
+        second = _mm256_add_ps(mixprec_product_avx2_(beta2, _mm256_loadu_ps(v + i)),
+                               mixprec_product_avx2_(_mm256_mul_ps(rest2, g), g));
+        denominator = _mm256_add_ps(_mm256_div_ps(_mm256_sqrt_ps(second), correction), epsilon);
+        _mm256_storeu_ps(m + i, first);
+        _mm256_storeu_ps(v + i, second);
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, _mm256_div_ps(_mm256_mul_ps(rate, first), denominator)));
+    }
+    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_sgd_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                            const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), rate = _mm256_set1_ps(s->rate);
+    const __m256 momentum = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = _mm256_loadu_ps(w + i);
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        if (m) {
+            __m256 moment = g;
+            if (!first)
+                moment = _mm256_add_ps(mixprec_product_avx2_(momentum, _mm256_loadu_ps(m + i)),
+                                       mixprec_product_avx2_(rest1, g));
+            _mm256_storeu_ps(m + i, moment);
+            g = nesterov ? _mm256_add_ps(g, mixprec_product_avx2_(momentum, moment)) : moment;
+        }
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, mixprec_product_avx2_(rate, g)));
+    }
+    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, size_t n, float factor) {
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8)
+        _mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i),
+                                                mixprec_product_avx2_(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor))));
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+}
+#endif
 #endif /* MIXPREC_HAS_AVX2_ */
 
 /* ================================================================================================================== */
@@ -4185,22 +4338,11 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 /* ================================================================================================================== */
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-/* The bits of the largest magnitude. */
+/* The fp32 bits of the largest magnitude. */
 MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, const void *x, mixprec_dtype type,
                                              size_t n) {
-    size_t size = mixprec_size_of_(type), i, count;
-    uint32_t largest = 0;
-    if (type == MIXPREC_F32)
-        return kernels->amax((const float *)x, n);
-    for (i = 0; i < n; i += count) {
-        float block[MIXPREC_BLOCK_];
-        uint32_t magnitude;
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
-        magnitude = kernels->amax(block, count);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    return largest;
+    uint32_t code = kernels->amax(x, mixprec_size_of_(type), n);
+    return type == MIXPREC_F32 ? code : mixprec_widen_(code, mixprec_layout_of_(type));
 }
 #endif
 
@@ -4898,26 +5040,26 @@ typedef struct mixprec_quant_strip_ {
 
 static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
     const size_t size = mixprec_size_of_(s->d->src_type);
-    size_t i, j, k, count;
-    for (i = s->row; i < s->row + s->rows; i++)
+    size_t i, j, count;
+    for (i = s->row; i < s->row + s->rows; i++) {
+        const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
         for (j = 0; j < s->width; j += count) {
-            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
-            float block[MIXPREC_BLOCK_];
-            const float *x = (const float *)(const void *)from;
-            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
-            if (s->d->src_type != MIXPREC_F32) {
-                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
-                x = block;
-            }
-            for (k = 0; k < count;) {
-                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                float *amax = &s->scales[(j + k) / s->block];
-                uint32_t bits = s->kernels->amax(x + k, part);
-                if (bits > mixprec_f32_bits_(*amax))
-                    *amax = mixprec_f32_from_bits_(bits);
-                k += part;
-            }
+            float *amax = &s->scales[j / s->block];
+            uint32_t bits;
+            count = mixprec_min_(s->width - j, s->block);
+            bits = mixprec_amax_run_(s->kernels, from + j * size, s->d->src_type, count);
+            if (bits > mixprec_f32_bits_(*amax))
+                *amax = mixprec_f32_from_bits_(bits);
         }
+    }
+}
+
+static void mixprec_quant_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n,
+                                 float factor) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    if (whole)
+        kernels->unscale(dst, src, whole, factor);
+    mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
 }
 
 static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
@@ -4937,7 +5079,7 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *fa
             }
             for (k = 0; k < count;) {
                 size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                mixprec_scale_f32_(block + k, x + k, part, factors[(j + k) / s->block]);
+                mixprec_quant_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
                 k += part;
             }
             how.round = s->d->round;
@@ -4998,8 +5140,8 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
             for (k = 0; k < count && scales->values;) {
                 size_t column = (j + k) / scales->block_columns;
                 size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
-                mixprec_scale_f32_(block + k, block + k, part,
-                                   scales->values[i / scales->block_rows * scales->ld + column]);
+                mixprec_quant_scale_(kernels, block + k, block + k, part,
+                                     scales->values[i / scales->block_rows * scales->ld + column]);
                 k += part;
             }
             mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
@@ -5575,9 +5717,9 @@ static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     mixprec_load_odd_avx2_,
     mixprec_store_avx2_,
     mixprec_unscale_avx2_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
                           NULL, 0)};
 #endif
@@ -5589,9 +5731,9 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     mixprec_load_odd_avx512_,
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_)};
 #endif
