@@ -4405,8 +4405,14 @@ MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t cou
     return sum;
 }
 
-MIXPREC_NOINLINE_ double mixprec_mean_run_(double sum, size_t n) {
-    return n ? sum / (double)n : mixprec_f64_from_bits_((uint64_t)0xFFF << 51);
+/* Either may be NULL. */
+MIXPREC_NOINLINE_ void mixprec_mean_variance_run_(const mixprec_kernels_ *kernels, double *mean, double *variance,
+                                                  const void *x, mixprec_dtype type, size_t n) {
+    double center = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, type, x, type, 0, n) / (double)n;
+    if (variance)
+        *variance = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, type, x, type, center, n) / (double)n;
+    if (mean)
+        *mean = center;
 }
 #endif
 
@@ -6720,16 +6726,10 @@ MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance,
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
     mixprec_status status = mixprec_check_vector_(x, x_type, n);
     mixprec_fp_ environment;
-    double center;
     if (status != MIXPREC_OK)
         return status;
     environment = mixprec_fp_begin_();
-    center = mixprec_mean_run_(mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, x_type, x, x_type, 0, n), n);
-    if (variance)
-        *variance = mixprec_mean_run_(
-            mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, center, n), n);
-    if (mean)
-        *mean = center;
+    mixprec_mean_variance_run_(kernels, mean, variance, x, x_type, n);
     mixprec_fp_end_(environment);
     return MIXPREC_OK;
 }
@@ -6777,12 +6777,15 @@ MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partial
 
 #ifndef MIXPREC_NO_QUANT
 MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two) {
-    float max = mixprec_quant_max_(dtype), scale = 1.0f;
-    mixprec_fp_ environment = mixprec_fp_begin_();
-    if (mixprec_f32_bits_(max))
-        scale = mixprec_scale_of_amax_run_(amax, max, power_of_two);
+    float max = mixprec_quant_max_(dtype);
+    volatile float x = amax; /* keeps the call where it stands: see mixprec_inverse_scale */
+    mixprec_fp_ environment;
+    if (!mixprec_f32_bits_(max))
+        return 1.0f;
+    environment = mixprec_fp_begin_();
+    x = mixprec_scale_of_amax_run_(x, max, power_of_two);
     mixprec_fp_end_(environment);
-    return scale;
+    return x;
 }
 
 MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
@@ -6944,11 +6947,13 @@ MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam) {
         *adam = defaults;
 }
 
+/* Functions of numbers alone, which a compiler may call at any time: a volatile keeps the call where it stands. */
 MIXPREC_API float mixprec_inverse_scale(float scale) {
+    volatile float x = scale;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    float inverse = mixprec_inverse_run_(scale);
+    x = mixprec_inverse_run_(x);
     mixprec_fp_end_(environment);
-    return inverse;
+    return x;
 }
 
 MIXPREC_API int mixprec_found_inf(double sum_squares) {
@@ -6956,20 +6961,22 @@ MIXPREC_API int mixprec_found_inf(double sum_squares) {
 }
 
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale) {
+    volatile double x = sum_squares;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    double norm = mixprec_gradient_norm_run_(sum_squares, inverse_scale);
+    x = mixprec_gradient_norm_run_(x, inverse_scale);
     mixprec_fp_end_(environment);
-    return norm;
+    return x;
 }
 
 MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
     uint64_t bits = mixprec_f64_bits_(max_norm);
+    volatile double x = norm;
+    volatile float clip;
     mixprec_fp_ environment;
-    float clip;
     if (bits >> 63 || bits == 0)
         return 1.0f;
     environment = mixprec_fp_begin_();
-    clip = mixprec_clip_run_(norm, max_norm);
+    clip = mixprec_clip_run_(x, max_norm);
     mixprec_fp_end_(environment);
     return clip;
 }
@@ -7092,10 +7099,11 @@ MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec
 
 MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
                                          uint64_t step) {
+    volatile double x = peak;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    double rate = mixprec_warmup_cosine_run_(peak, least, warmup_steps, total_steps, step);
+    x = mixprec_warmup_cosine_run_(x, least, warmup_steps, total_steps, step);
     mixprec_fp_end_(environment);
-    return rate;
+    return x;
 }
 #endif
 
