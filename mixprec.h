@@ -1355,6 +1355,164 @@ typedef struct mixprec_kernels_ {
     size_t direct_rows;
 } mixprec_kernels_;
 
+/* ---- elementary functions ---- */
+
+/* Their results are part of what the library promises: the same bits from every compiler, at every level of
+   optimisation. So none comes from libm, and MIXPREC_KEEP_ after each product keeps compilers from contracting it with
+   the sum that follows, or from reassociating. The argument is a variable of any type. */
+#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
+#define MIXPREC_KEEP_(variable) __asm__("" : "+x"(variable))
+#elif defined(__GNUC__) && !defined(__TINYC__) && defined(__aarch64__)
+#define MIXPREC_KEEP_(variable) __asm__("" : "+w"(variable))
+#elif defined(__GNUC__) && !defined(__TINYC__)
+#define MIXPREC_KEEP_(variable) __asm__("" : "+m"(variable))
+#else
+#define MIXPREC_KEEP_(variable) ((void)(*(volatile char *)&(variable) = *(volatile char *)&(variable)))
+#endif
+
+/* The functions work in f64, with a relative error of a few 1e-11 at most, which is rounded once to fp32: the error is
+   below 0.51 ulp. They run between mixprec_fp_begin_ and mixprec_fp_end_. A NaN gives the same NaN, quiet. */
+MIXPREC_INLINE double mixprec_times_(double a, double b) {
+    double product = a * b;
+    MIXPREC_KEEP_(product);
+    return product;
+}
+MIXPREC_INLINE float mixprec_to_f32_(double x) {
+    MIXPREC_ROUNDED_ float y = (float)x;
+    return y;
+}
+/* NaN, told from the bits: -ffast-math folds x != x. */
+MIXPREC_INLINE int mixprec_is_nan_(float x) {
+    return (mixprec_f32_bits_(x) & 0x7FFFFFFFu) > 0x7F800000u;
+}
+MIXPREC_INLINE float mixprec_quiet_(float x) {
+    return mixprec_f32_from_bits_(mixprec_f32_bits_(x) | 0x00400000u);
+}
+
+/* Horner's rule; the coefficient of the highest power comes first. */
+MIXPREC_INLINE double mixprec_polynomial_(const double *coefficients, int count, double x) {
+    double sum = coefficients[0];
+    int i;
+    for (i = 1; i < count; i++)
+        sum = mixprec_times_(sum, x) + coefficients[i];
+    return sum;
+}
+
+/* exp(x) for |x| <= 700: 2^n exp(r), n the integer next to x / ln 2, exp(r) by its Taylor series. */
+MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
+    static const double taylor[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
+                                    1.0 / 24,      1.0 / 6,      0.5,         1.0,        1.0};
+    int n = (int)(mixprec_times_(x, 1.4426950408889634) + (x < 0 ? -0.5 : 0.5));
+    double r = x - mixprec_times_((double)n, 0.69314718055994531);
+    MIXPREC_KEEP_(r);
+    return mixprec_times_(mixprec_polynomial_(taylor, 11, r), mixprec_f64_from_bits_((uint64_t)(1023 + n) << 52));
+}
+
+/* erf(x) / x for |x| <= 1, from y = x^2: interpolates at the Chebyshev nodes. Relative error 9e-13. */
+MIXPREC_INLINE double mixprec_erf_small_(double y) {
+    static const double c[] = {1.058938064107502e-06,  -1.3909340021874599e-05, 0.0001195656256820733,
+                               -0.0008542637997087229, 0.005223783477189248,    -0.026866133235095593,
+                               0.11283791308604582,    -0.3761263888963531,     1.1283791670946768};
+    return mixprec_polynomial_(c, 9, y);
+}
+
+/* erfc(x) = 1 - erf(x); for 1 < x < 10.5 as t exp(-x^2) p(t) with t = 2 / (2 + x), where p interpolates at the Chebyshev
+   nodes. Relative error 5e-11, so that GELU keeps its accuracy where it vanishes. */
+MIXPREC_NOINLINE_ double mixprec_erfc_f64_(double x) {
+    static const double c[] = {0.05771669496997485, -0.30873849414204246, 0.6548518846293699,  -0.6522790939962573,
+                               0.2821895345683442,  -0.13295091076200571, 0.11709896091083326, 0.17045416462447255,
+                               0.24749809895691272, 0.28205069465754024,  0.2820960855538581};
+    double z = x < 0 ? -x : x, t, y;
+    if (z <= 1)
+        return 1 - mixprec_times_(x, mixprec_erf_small_(mixprec_times_(x, x)));
+    if (z > 26)
+        return x < 0 ? 2 : 0;
+    t = 2 / (2 + z);
+    MIXPREC_KEEP_(t);
+    y = mixprec_times_(mixprec_times_(t, mixprec_polynomial_(c, 11, t)), mixprec_exp_f64_(-mixprec_times_(z, z)));
+    return x < 0 ? 2 - y : y;
+}
+
+MIXPREC_NOINLINE_ float mixprec_exp_(float x) {
+    if (mixprec_is_nan_(x))
+        return mixprec_quiet_(x);
+    /* Beyond these, results overflow or are below half of the smallest subnormal. */
+    return mixprec_to_f32_(mixprec_exp_f64_(x > 104 ? 104.0 : x < -104 ? -104.0 : (double)x));
+}
+
+/* log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s, s = (m - 1) / (m + 1), by its series. */
+MIXPREC_NOINLINE_ float mixprec_log_(float x) {
+    static const double series[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
+    uint32_t bits = mixprec_f32_bits_(x);
+    uint64_t wide;
+    double m, s;
+    int e;
+    if (mixprec_is_nan_(x))
+        return mixprec_quiet_(x);
+    if (bits << 1 == 0)
+        return mixprec_f32_from_bits_(0xFF800000u);
+    if (bits >> 31)
+        return mixprec_f32_from_bits_(0x7FC00000u);
+    if (bits == 0x7F800000u)
+        return x;
+    wide = mixprec_f32_bits_to_f64_bits_(bits);
+    e = (int)((wide - 0x3FE6A09E667F3BCDu) >> 52); /* biased by 2^12; the constant is sqrt(1/2) */
+    e = e >= 0x800 ? e - 0x1000 : e;
+    m = mixprec_f64_from_bits_(wide - ((uint64_t)(int64_t)e << 52));
+    s = (m - 1) / (m + 1);
+    MIXPREC_KEEP_(s);
+    m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
+    return mixprec_to_f32_(mixprec_times_((double)e, 0.69314718055994531) + m);
+}
+
+/* 1 - 2 / (exp 2x + 1); near 0, where that cancels, the Taylor series. */
+MIXPREC_NOINLINE_ float mixprec_tanh_(float x) {
+    static const double taylor[] = {2.0 / 15, -1.0 / 3, 1.0};
+    double z = x > 20 ? 20.0 : x < -20 ? -20.0 : (double)x;
+    if (mixprec_is_nan_(x))
+        return mixprec_quiet_(x);
+    if ((mixprec_f32_bits_(x) & 0x7FFFFFFFu) < 0x3C000000u) /* 2^-7 */
+        return mixprec_to_f32_(mixprec_times_(z, mixprec_polynomial_(taylor, 3, mixprec_times_(z, z))));
+    return mixprec_to_f32_(1 - 2 / (mixprec_exp_f64_(2 * z) + 1));
+}
+
+MIXPREC_NOINLINE_ float mixprec_erf_(float x) {
+    double z = (double)x;
+    if (mixprec_is_nan_(x))
+        return mixprec_quiet_(x);
+    if (z >= -1 && z <= 1)
+        return mixprec_to_f32_(mixprec_times_(z, mixprec_erf_small_(mixprec_times_(z, z))));
+    return mixprec_to_f32_(x < 0 ? mixprec_erfc_f64_(-z) - 1 : 1 - mixprec_erfc_f64_(z));
+}
+
+/* x / (1 + exp(-z)) with |z| limited to where that matters. */
+MIXPREC_INLINE double mixprec_sigmoid_times_(double x, double z) {
+    return x / (1 + mixprec_exp_f64_(z > 200 ? -200.0 : z < -200 ? 200.0 : -z));
+}
+
+/* Each rounded once from f64, with the limits at +-Inf. */
+MIXPREC_NOINLINE_ float mixprec_activate_(mixprec_activation activation, float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
+    double z = (double)x;
+    if (mixprec_is_nan_(x))
+        return mixprec_quiet_(x);
+    if (activation == MIXPREC_ACTIVATION_NONE)
+        return x;
+    if (activation == MIXPREC_ACTIVATION_TANH)
+        return mixprec_tanh_(x);
+    if (activation == MIXPREC_ACTIVATION_RELU)
+        return mixprec_f32_from_bits_(bits >> 31 ? 0 : bits);
+    if ((bits & 0x7FFFFFFFu) > 0x43800000u) /* 2^8: x, or less than half of the smallest subnormal */
+        return mixprec_f32_from_bits_(bits >> 31 ? 0x80000000u : bits);
+    if (activation == MIXPREC_ACTIVATION_SILU)
+        return mixprec_to_f32_(mixprec_sigmoid_times_(z, z));
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        return mixprec_to_f32_(mixprec_times_(0.5 * z, mixprec_erfc_f64_(mixprec_times_(z, -0.70710678118654752))));
+    /* GELU_TANH: x/2 (1 + tanh u) = x / (1 + exp(-2u)), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
+    z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
+    return mixprec_to_f32_(mixprec_sigmoid_times_((double)x, z));
+}
+
 /* ================================================================================================================== */
 /* [CPU] Which instruction set this machine has                                                                       */
 /* ================================================================================================================== */
