@@ -1052,14 +1052,51 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
                                         size_t ldc);
 
-/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Also:
-   MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE. */
+/* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Each sum t becomes an
+   element of C so, each operation rounded on its own, in the type of the accumulator, or in f64 when C is f64:
+
+     t = (t * scale of A) * scale of B      where there are scales that do not vary along k
+     x = alpha * t;  x = x + beta * c (where beta is not 0);  x = x + bias[j];  x = activation(x);  narrowing
+
+   When a scale varies along k, k is cut where a scale changes; each piece is summed as described above from its own
+   beginning, and t is the sum of (piece * scale of A) * scale of B, added in rising order. Activations but ReLU are
+   computed in fp32, within 2 ulp, the same bits everywhere; they are refused where C or the accumulator is f64
+   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and x starts as beta * c, or as +0 where
+   beta is 0.
+
+   Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
+   other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
+
+   Threads: with .parallel_for the call is split into .threads tasks. The bits do not change. -fopenmp provides
+   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own.
+
+   Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE, MIXPREC_ERR_ACTIVATION,
+   MIXPREC_ERR_TRIANGLE, MIXPREC_ERR_RANGE, MIXPREC_ERR_SCALE (a value), MIXPREC_ERR_LEADING_DIMENSION (also of the
+   scales), MIXPREC_ERR_OVERLAP (also between the matrices of C, and C with bias or scales), MIXPREC_ERR_PACKED. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer
-   may be NULL. Fields .workspace and .workspace_size are ignored. Returns what mixprec_gemm_ex would say of the sizes,
-   types and modes; on an error nothing is written. */
+   may be NULL. Pointers to data, .workspace and .workspace_size are ignored, but B may be seen to be A. Returns what
+   mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
+
+/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .trans_b and
+   .ldb are ignored, there is no .stride_b or .b_array, and the result has the same bits. 16-bit elements stay 16 bits
+   wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue and dtype of A (f64: f64), on
+   the instruction set it was packed for (.isa), in this process or after a trip through a file; it holds no pointers.
+
+   mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
+   from b, trans_b and ldb. `packed` needs no alignment, and must not overlap B. Of the descriptor nothing else is read.
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA, MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE,
+   MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small), MIXPREC_ERR_OVERLAP. */
+MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size);
+MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, void *packed, size_t size);
+
+#ifdef _OPENMP
+/* A mixprec_parallel_for: the context is ignored. Compile the implementation, too, with -fopenmp. */
+MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*task)(void *data, size_t index),
+                                         void *data);
+#endif
 #endif
 
 /* ---- loss scaling ---- */
@@ -3782,50 +3819,126 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
    block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
    at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
    workspace. */
+/* The scales of an operand, seen as those of op(A) (m x k) or op(B)^T (n x k): the scale of (i, p) is
+   values[i / block * step + p / block_k * step_k]. */
+typedef struct mixprec_scale_view_ {
+    const float *values; /* NULL: none */
+    size_t block, step, block_k, step_k;
+} mixprec_scale_view_;
+
+/* A part of a batch: products [first, last), of each some rows and columns of C. */
+typedef struct mixprec_gemm_range_ {
+    size_t first, last, row, row_end, column, column_end;
+} mixprec_gemm_range_;
+
+/* What the tasks of a call divide among them. */
+enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
+
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
     int direct;  /* accumulate in C */
     int nothing; /* alpha or k is 0 */
     int add_c;   /* beta is not 0 */
+    int mirror;  /* C is symmetric: the lower triangle is computed, then copied */
+    int pieces;  /* a scale varies along k */
     double alpha, beta;
+    mixprec_scale_view_ scale_a, scale_b;
     size_t size;                      /* bytes of an accumulator */
     size_t rows, columns, depth;      /* of a packed block */
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
+    const char *panels;               /* a B that the caller has packed; NULL: none */
+    mixprec_dtype panels_type;        /* its elements */
+    size_t tasks;                     /* for threads */
+    int split;
+    mixprec_gemm_range_ whole; /* of all tasks */
 } mixprec_gemm_plan_;
 
 #define MIXPREC_ALIGN_ 64
 
-/* Chooses the blocks for a workspace of at most `limit` bytes; with the smallest blocks it may need more than that. */
-static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t limit) {
+/* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
+static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
+    const mixprec_gemm_range_ *whole = &plan->whole;
+    size_t end = whole->last;
+    *begin = whole->first;
+    *unit = 1;
+    if (plan->split == MIXPREC_SPLIT_ROWS_) {
+        *begin = whole->row;
+        end = whole->row_end;
+        *unit = plan->kernels->tile_rows;
+    } else if (plan->split == MIXPREC_SPLIT_COLUMNS_) {
+        *begin = whole->column;
+        end = whole->column_end;
+        *unit = plan->kernels->tile_columns[plan->wide];
+    }
+    return end == *begin ? 1 : (end - *begin - 1) / *unit + 1;
+}
+
+/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area. */
+static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t units,
+                                size_t index) {
+    size_t cut = units / plan->tasks * index + units % plan->tasks * index / plan->tasks;
+    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && index && index < plan->tasks) {
+        /* The first x of n rows hold x^2 / n^2 of the lower triangle, the last x of the upper one. */
+        double part = (double)(d->triangle == MIXPREC_LOWER ? index : plan->tasks - index) / (double)plan->tasks;
+        for (cut = 0; cut < units && (double)cut * (double)cut < part * (double)units * (double)units; cut++)
+            ;
+        cut = d->triangle == MIXPREC_UPPER ? units - cut : cut;
+    }
+    return cut;
+}
+
+static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                              size_t index) {
+    mixprec_gemm_range_ part = plan->whole;
+    size_t first, unit, units = mixprec_gemm_units_(plan, &first, &unit);
+    size_t begin = first + mixprec_gemm_cut_(plan, d, units, index) * unit;
+    size_t end = first + mixprec_gemm_cut_(plan, d, units, index + 1) * unit;
+    if (plan->split == MIXPREC_SPLIT_ROWS_) {
+        part.row = begin;
+        part.row_end = mixprec_min_(end, part.row_end);
+    } else if (plan->split == MIXPREC_SPLIT_COLUMNS_) {
+        part.column = begin;
+        part.column_end = mixprec_min_(end, part.column_end);
+    } else {
+        part.first = begin;
+        part.last = end;
+    }
+    return part;
+}
+
+/* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
+   more than that. */
+static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
+                                 size_t limit) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK);
     plan->depth = mixprec_min_(d->k, kernels->block_depth);
-    plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(d->m, tile_rows));
-    plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(d->n, tile_columns));
-    if (d->m <= 4 * tile_rows) {
+    plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(m, tile_rows));
+    plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(n, tile_columns));
+    if (m <= 4 * tile_rows) {
         /* B is used a few times only: a panel at a time, small enough for the innermost caches. */
         plan->depth = smallest;
         plan->columns = mixprec_min_(plan->columns, tile_columns);
     }
-    plan->whole_a = d->m && d->m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
-    plan->direct_b =
-        d->m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide && d->b_type != MIXPREC_F64;
+    plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
+    plan->direct_b = m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide &&
+                     d->b_type != MIXPREC_F64 && !plan->panels;
     for (;;) {
         size_t a_depth = plan->whole_a ? d->k : plan->depth;
+        int unpack = !plan->direct_b && (!plan->panels || mixprec_size_of_(plan->panels_type) != plan->size);
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows =
-            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(d->m, tile_rows));
+            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, tile_rows));
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
-        plan->b_bytes =
-            plan->direct_b ? 0 : mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_);
+        plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
-        if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
+        if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
             break;
         if (plan->whole_a)
             plan->whole_a = 0;
@@ -3842,15 +3955,37 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
 }
 
+/* Bytes of workspace for one task. */
 static size_t mixprec_gemm_bytes_(const mixprec_gemm_plan_ *plan) {
-    return plan->nothing ? 0 : plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_;
+    return plan->nothing ? 0 : plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_;
+}
+
+/* The descriptor of product i of a batch. */
+static void mixprec_gemm_product_(const mixprec_gemm_desc *d, size_t i, mixprec_gemm_desc *product) {
+    size_t a = i * d->stride_a * mixprec_size_of_(d->a_type), b = i * d->stride_b * mixprec_size_of_(d->b_type);
+    product->a = d->a_array ? d->a_array[i] : a ? (const char *)d->a + a : d->a;
+    product->b = d->b_array ? d->b_array[i] : b ? (const char *)d->b + b : d->b;
+    product->c = d->c_array ? d->c_array[i] : (char *)d->c + i * d->stride_c * mixprec_size_of_(d->c_type);
+    product->offset = d->offset + (uint64_t)i * d->m * d->n;
 }
 
 static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t ld, size_t row, size_t column) {
     return (const char *)base + (row * ld + column) * mixprec_size_of_(type);
 }
 
-/* x = alpha t, y = beta c, x + y: three loops over memory, so that no compiler can contract them. */
+static float mixprec_scale_at_(const mixprec_scale_view_ *view, size_t i, size_t p) {
+    return view->values ? view->values[i / view->block * view->step + p / view->block_k * view->step_k] : 1.0f;
+}
+/* Where the piece of k that p is in ends. */
+static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size_t end) {
+    size_t rest = view->values ? view->block_k - p % view->block_k : end - p;
+    return p + mixprec_min_(rest, end - p);
+}
+static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t p) {
+    return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
+}
+
+/* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 static void mixprec_add_f32_(float *x, const float *y, size_t n) {
     size_t i;
     for (i = 0; i < n; i++)
@@ -3862,52 +3997,126 @@ static void mixprec_add_f64_(double *x, const double *y, size_t n) {
         x[i] += y[i];
 }
 
+/* x[i] = (t[i] * scale of A's row) * scale of B's column + i, at position p of k. */
+static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, const void *t, size_t row, size_t column,
+                                  size_t n, size_t p) {
+    size_t i;
+    if (plan->scale_a.values || t != x) {
+        float scale = mixprec_scale_at_(&plan->scale_a, row, p);
+        if (plan->wide)
+            mixprec_scale_f64_((double *)x, (const double *)t, n, (double)scale);
+        else
+            mixprec_scale_f32_((float *)x, (const float *)t, n, scale);
+    }
+    if (plan->scale_b.values)
+        for (i = 0; i < n; i++) {
+            float scale = mixprec_scale_at_(&plan->scale_b, column + i, p);
+            if (plan->wide)
+                ((double *)x)[i] *= (double)scale;
+            else
+                ((float *)x)[i] *= scale;
+        }
+}
+
+/* total[i] += the piece of k that ends, scaled; or = where it is the first. */
+static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total, const char *piece, size_t row,
+                                    size_t column, size_t n, size_t p) {
+    size_t i, count;
+    for (i = 0; i < n; i += count) {
+        union {
+            double wide[MIXPREC_UNIT_];
+            float narrow[MIXPREC_UNIT_];
+        } x;
+        count = mixprec_min_(n - i, MIXPREC_UNIT_);
+        mixprec_gemm_rescale_(plan, &x, piece + i * plan->size, row, column + i, count, p);
+        if (p == 0)
+            mixprec_copy_(total + i * plan->size, &x, count * plan->size);
+        else if (plan->wide)
+            mixprec_add_f64_((double *)(void *)total + i, x.wide, count);
+        else
+            mixprec_add_f32_((float *)(void *)total + i, x.narrow, count);
+    }
+}
+
+static void mixprec_load_f64_(const mixprec_kernels_ *kernels, double *dst, const void *src, mixprec_dtype type,
+                              size_t n) {
+    float narrow[MIXPREC_UNIT_];
+    size_t i;
+    if (type == MIXPREC_F64)
+        mixprec_copy_(dst, src, n * sizeof *dst);
+    else {
+        mixprec_load_(kernels, narrow, src, type, n);
+        for (i = 0; i < n; i++)
+            dst[i] = (double)narrow[i];
+    }
+}
+
 /* One row of the result: C[row][column ...] from n accumulators; t is NULL where alpha or k is 0. */
 static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const void *t,
                                      size_t row, size_t column, size_t n) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t i, count;
-    for (i = 0; i < n; i += count, column += count) {
-        char *c = (char *)d->c + (row * d->ldc + column) * mixprec_size_of_(d->c_type);
+    size_t i = 0, j, count, skip;
+    if (d->triangle == MIXPREC_LOWER)
+        n = row < column ? 0 : mixprec_min_(n, row + 1 - column);
+    if (d->triangle == MIXPREC_UPPER && column < row) {
+        skip = row - column;
+        i = mixprec_min_(n, skip);
+    }
+    for (; i < n; i += count) {
+        size_t at = column + i;
+        char *c = (char *)d->c + (row * d->ldc + at) * mixprec_size_of_(d->c_type);
+        const char *bias = (const char *)d->bias + at * mixprec_size_of_(d->bias_type);
         mixprec_how_ how;
         count = mixprec_min_(n - i, MIXPREC_UNIT_);
         how.round = d->round;
         how.overflow = d->overflow;
         how.seed = d->seed;
-        how.index = d->offset + (uint64_t)row * d->n + column;
+        how.index = d->offset + (uint64_t)row * d->n + at;
         if (plan->wide || d->c_type == MIXPREC_F64) {
             double x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
-            size_t j;
-            if (t && plan->wide)
-                mixprec_scale_f64_(x, (const double *)t + i, count, plan->alpha);
-            else if (t) {
-                for (j = 0; j < count; j++)
-                    x[j] = (double)((const float *)t)[i + j];
+            if (t) {
+                if (plan->wide)
+                    mixprec_copy_(x, (const double *)t + i, count * sizeof *x);
+                else {
+                    float narrow[MIXPREC_UNIT_];
+                    mixprec_copy_(narrow, (const float *)t + i, count * sizeof *narrow);
+                    if (!plan->pieces)
+                        mixprec_gemm_rescale_(plan, narrow, narrow, row, at, count, 0);
+                    for (j = 0; j < count; j++)
+                        x[j] = (double)narrow[j];
+                }
+                if (plan->wide && !plan->pieces)
+                    mixprec_gemm_rescale_(plan, x, x, row, at, count, 0);
                 mixprec_scale_f64_(x, x, count, plan->alpha);
             }
             if (plan->add_c) {
-                if (d->c_type == MIXPREC_F64)
-                    mixprec_copy_(y, c, count * sizeof *y);
-                else {
-                    float narrow[MIXPREC_UNIT_];
-                    mixprec_load_(kernels, narrow, c, d->c_type, count);
-                    for (j = 0; j < count; j++)
-                        y[j] = (double)narrow[j];
-                }
+                mixprec_load_f64_(kernels, y, c, d->c_type, count);
                 mixprec_scale_f64_(y, y, count, plan->beta);
                 if (t)
                     mixprec_add_f64_(x, y, count);
                 else
                     mixprec_copy_(x, y, count * sizeof *x);
             }
+            if (d->bias) {
+                mixprec_load_f64_(kernels, y, bias, d->bias_type, count);
+                mixprec_add_f64_(x, y, count);
+            }
+            for (j = 0; j < count && d->activation == MIXPREC_ACTIVATION_RELU; j++)
+                x[j] = mixprec_f64_bits_(x[j]) > (uint64_t)0xFFF << 52 || !(mixprec_f64_bits_(x[j]) >> 63) ? x[j] : 0;
             if (d->c_type == MIXPREC_F64)
                 mixprec_copy_(c, x, count * sizeof *x);
             else
                 mixprec_store_f64_(kernels, c, d->c_type, x, count, &how);
         } else {
             float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
-            if (t)
-                mixprec_scale_f32_(x, (const float *)t + i, count, (float)plan->alpha);
+            if (t) {
+                const float *sums = (const float *)t + i;
+                if (!plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
+                    mixprec_gemm_rescale_(plan, x, sums, row, at, count, 0);
+                    sums = x;
+                }
+                mixprec_scale_f32_(x, sums, count, (float)plan->alpha);
+            }
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
                 mixprec_scale_f32_(y, y, count, (float)plan->beta);
@@ -3916,20 +4125,52 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                 else
                     mixprec_copy_(x, y, count * sizeof *x);
             }
+            if (d->bias) {
+                mixprec_load_(kernels, y, bias, d->bias_type, count);
+                mixprec_add_f32_(x, y, count);
+            }
+            if (d->activation != MIXPREC_ACTIVATION_NONE)
+                for (j = 0; j < count; j++)
+                    x[j] = mixprec_activate_(d->activation, x[j]);
             mixprec_store_(kernels, c, d->c_type, x, count, &how);
         }
     }
 }
 
-static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const char *a, size_t rows, const char *b,
-                                size_t columns, size_t depth, char *t, size_t ldt, int first) {
+/* Copies what is below the diagonal in a block of C to its other side. */
+static void mixprec_gemm_mirror_(const mixprec_gemm_desc *d, size_t row, size_t rows, size_t column, size_t columns) {
+    size_t size = mixprec_size_of_(d->c_type), i, j;
+    for (j = column; j < column + columns; j++)
+        for (i = row > j ? row : j + 1; i < row + rows; i++) {
+            char *to = (char *)d->c + (j * d->ldc + i) * size;
+            const char *from = mixprec_element_(d->c, d->c_type, d->ldc, i, j);
+            switch (size) { /* constant sizes become single moves */
+            case 1: *to = *from; break;
+            case 2: mixprec_copy_(to, from, 2); break;
+            case 4: mixprec_copy_(to, from, 4); break;
+            default: mixprec_copy_(to, from, 8); break;
+            }
+        }
+}
+
+/* Is any element of this block of C wanted? */
+static int mixprec_gemm_wanted_(const mixprec_gemm_desc *d, size_t row, size_t rows, size_t column, size_t columns) {
+    return d->triangle == MIXPREC_FULL || (d->triangle == MIXPREC_LOWER ? column < row + rows : row < column + columns);
+}
+
+/* The products of a block: panels of A `depth` deep one after the other, panels of B b_stride bytes apart. row and
+   column tell where in C it is. */
+static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t row,
+                                size_t rows, const char *b, size_t b_stride, size_t column, size_t columns,
+                                size_t depth, char *t, size_t ldt, int first) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide], i, j;
     for (j = 0; j < columns; j += tile_columns)
         for (i = 0; i < rows; i += tile_rows)
-            kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
-                          a + i * depth * plan->size, b + j * depth * plan->size, t + (i * ldt + j) * plan->size, ldt,
-                          first, plan->wide);
+            if (mixprec_gemm_wanted_(d, row + i, tile_rows, column + j, tile_columns))
+                kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
+                              a + i * depth * plan->size, b + j / tile_columns * b_stride,
+                              t + (i * ldt + j) * plan->size, ldt, first, plan->wide);
 }
 
 static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t width, const void *src,
@@ -3943,95 +4184,194 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t
                             type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
 }
 
-/* C = beta C, where alpha or k is 0. */
-MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
-    size_t i;
-    for (i = 0; i < d->m; i++)
-        mixprec_gemm_finish_row_(plan, d, NULL, i, 0, d->n);
+/* Where the caller's packed B has panel column / width at depth p. */
+static const char *mixprec_gemm_panel_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t column,
+                                       size_t p) {
+    size_t width = plan->kernels->tile_columns[plan->wide];
+    return plan->panels + (column / width * d->k + p) * width * mixprec_size_of_(plan->panels_type);
 }
 
-MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, void *workspace) {
+static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, char *dst, size_t column,
+                                 size_t columns, size_t p, size_t depth) {
+    size_t width = plan->kernels->tile_columns[plan->wide], i;
+    for (i = 0; i < columns; i += width)
+        mixprec_load_(plan->kernels, (float *)(void *)(dst + i * depth * plan->size),
+                      mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
+}
+
+/* C = beta C, where alpha or k is 0. */
+MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                                 const mixprec_gemm_range_ *part) {
+    size_t i;
+    for (i = part->row; i < part->row_end; i++)
+        mixprec_gemm_finish_row_(plan, d, NULL, i, part->column, part->column_end - part->column);
+}
+
+MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                         const mixprec_gemm_range_ *part, void *workspace) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, row;
+    size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
     char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
-    char *b = a + plan->a_bytes, *t = b + plan->b_bytes;
-    size_t outer_rows = plan->direct ? d->m : plan->outer_rows;
+    char *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
+    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows;
     MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
-    MIXPREC_ASSERT(!plan->whole_a || d->m <= plan->rows);
-    for (p = 0; p < d->k && plan->whole_a; p += plan->depth)
+    MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
+    for (p = 0; p < d->k && plan->whole_a; p += depth) {
+        depth = mixprec_min_(plan->depth, mixprec_gemm_piece_end_(plan, d, p) - p);
         mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, kernels->tile_rows, d->a, d->a_type, d->lda,
-                           d->trans_a == MIXPREC_TRANS, 0, d->m, p, mixprec_min_(plan->depth, d->k - p));
-    for (outer = 0; outer < d->m; outer += outer_rows)
-        for (j = 0; j < d->n; j += plan->columns) {
-            size_t columns = mixprec_min_(plan->columns, d->n - j), outer_end = mixprec_min_(outer + outer_rows, d->m);
-            for (p = 0; p < d->k; p += plan->depth) {
-                size_t depth = mixprec_min_(plan->depth, d->k - p);
-                if (!plan->direct_b)
+                           d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
+    }
+    for (outer = part->row; outer < part->row_end; outer += outer_rows)
+        for (j = part->column; j < part->column_end; j += plan->columns) {
+            size_t columns = mixprec_min_(plan->columns, part->column_end - j), piece = 0;
+            size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end);
+            if (!mixprec_gemm_wanted_(d, outer, outer_end - outer, j, columns))
+                continue;
+            for (p = 0; p < d->k; p += depth) {
+                size_t piece_end = mixprec_gemm_piece_end_(plan, d, p), b_stride;
+                const char *b_panels = b;
+                depth = mixprec_min_(plan->depth, piece_end - p);
+                b_stride = tile_columns * depth * plan->size;
+                if (plan->panels && !plan->b_bytes) {
+                    b_panels = mixprec_gemm_panel_(plan, d, j, p);
+                    b_stride = tile_columns * d->k * plan->size;
+                } else if (plan->panels)
+                    mixprec_gemm_unpack_(plan, d, b, j, columns, p, depth);
+                else if (!plan->direct_b)
                     mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
                                        j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
                     size_t rows = mixprec_min_(plan->rows, outer_end - i);
-                    size_t ldt = plan->direct ? d->ldc : plan->columns;
-                    char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size
-                                              : t + (i - outer) * ldt * plan->size;
+                    size_t ldt = plan->direct ? d->ldc : plan->columns, at = (i - outer) * ldt * plan->size;
+                    char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size : t + at;
                     const char *panels = a + (plan->whole_a ? p * plan->rows * plan->size : 0);
+                    if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
+                        continue;
                     if (!plan->whole_a)
                         mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda,
                                            d->trans_a == MIXPREC_TRANS, i, rows, p, depth);
                     if (plan->direct_b)
                         kernels->direct(rows, columns, depth, (const float *)(const void *)panels,
                                         mixprec_element_(d->b, d->b_type, d->ldb, j, p), d->b_type,
-                                        d->ldb * mixprec_size_of_(d->b_type), (float *)(void *)sums, ldt, p == 0);
+                                        d->ldb * mixprec_size_of_(d->b_type), (float *)(void *)sums, ldt, p == piece);
                     else
-                        mixprec_gemm_block_(plan, panels, rows, b, columns, depth, sums, ldt, p == 0);
-                    if (!plan->direct && p + depth == d->k)
-                        for (row = 0; row < rows; row++)
-                            mixprec_gemm_finish_row_(plan, d, sums + row * ldt * plan->size, i + row, j, columns);
+                        mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
+                                            p == piece);
+                    for (row = 0; row < rows && plan->pieces && p + depth == piece_end; row++)
+                        mixprec_gemm_add_piece_(plan, total + at + row * ldt * plan->size,
+                                                sums + row * ldt * plan->size, i + row, j, columns, piece);
+                    if (plan->direct || p + depth != d->k)
+                        continue;
+                    for (row = 0; row < rows; row++)
+                        mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total + at : sums) + row * ldt * plan->size,
+                                                 i + row, j, columns);
+                    if (plan->mirror)
+                        mixprec_gemm_mirror_(d, i, rows, j, columns);
                 }
+                if (p + depth == piece_end)
+                    piece = piece_end;
             }
         }
 }
 
 #ifndef MIXPREC_MALLOC
 /* Without an allocator and without a workspace: portable C, tile by tile, unpacking 8 values of k at a time. */
-MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
-    enum { depth = 8, tile = MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_ };
+typedef union mixprec_small_tile_ {
+    double wide[MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_];
+    float narrow[MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_];
+} mixprec_small_tile_;
+
+static void mixprec_small_add_(const mixprec_gemm_plan_ *plan, mixprec_small_tile_ *x, const mixprec_small_tile_ *y,
+                               int first) {
+    enum { elements = MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_ };
+    if (first)
+        *x = *y;
+    else if (plan->wide)
+        mixprec_add_f64_(x->wide, y->wide, elements);
+    else
+        mixprec_add_f32_(x->narrow, y->narrow, elements);
+}
+
+MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                               const mixprec_gemm_range_ *part) {
+    enum { depth = 8 };
+    static const mixprec_small_tile_ zero = {{0}};
     size_t i, j, p, row;
-    for (i = 0; i < d->m; i += MIXPREC_TILE_ROWS_C_)
-        for (j = 0; j < d->n; j += MIXPREC_TILE_COLUMNS_C_) {
-            double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_], s[tile], t[tile];
-            size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, d->m - i);
-            size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, d->n - j), count, e;
+    for (i = part->row; i < part->row_end; i += MIXPREC_TILE_ROWS_C_)
+        for (j = part->column; j < part->column_end; j += MIXPREC_TILE_COLUMNS_C_) {
+            double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_];
+            mixprec_small_tile_ chunk = zero, piece = zero, total = zero;
+            size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, part->row_end - i), begin = 0, count;
+            size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, part->column_end - j);
+            if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
+                continue;
             for (p = 0; p < d->k; p += count) {
-                int starts = p % MIXPREC_GEMM_KBLOCK == 0;
-                count = mixprec_min_(depth, d->k - p);
+                size_t end = mixprec_gemm_piece_end_(plan, d, p), chunk_begin;
+                chunk_begin = p - (p - begin) % MIXPREC_GEMM_KBLOCK;
+                count = mixprec_min_(depth, mixprec_min_(end, chunk_begin + MIXPREC_GEMM_KBLOCK) - p);
                 mixprec_gemm_pack_(plan, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
                                    d->trans_a == MIXPREC_TRANS, i, rows, p, count);
                 mixprec_gemm_pack_(plan, (char *)b, MIXPREC_TILE_COLUMNS_C_, d->b, d->b_type, d->ldb,
                                    d->trans_b == MIXPREC_NO_TRANS, j, columns, p, count);
-                for (e = 0; e < tile && starts; e++)
-                    if (plan->wide)
-                        s[e] = 0;
-                    else
-                        ((float *)s)[e] = 0;
+                if (p == chunk_begin)
+                    chunk = zero;
                 if (plan->wide)
-                    mixprec_accumulate_double_c_(s, a, b, count);
+                    mixprec_accumulate_double_c_(chunk.wide, a, b, count);
                 else
-                    mixprec_accumulate_float_c_((float *)s, (float *)a, (float *)b, count);
-                if ((p + count) % MIXPREC_GEMM_KBLOCK && p + count != d->k)
+                    mixprec_accumulate_float_c_(chunk.narrow, (float *)a, (float *)b, count);
+                if (p + count != end && p + count != chunk_begin + MIXPREC_GEMM_KBLOCK)
                     continue;
-                for (e = 0; e < tile; e++)
-                    if (plan->wide)
-                        t[e] = p < MIXPREC_GEMM_KBLOCK ? s[e] : t[e] + s[e];
-                    else
-                        ((float *)t)[e] = p < MIXPREC_GEMM_KBLOCK ? ((float *)s)[e] : ((float *)t)[e] + ((float *)s)[e];
+                mixprec_small_add_(plan, &piece, &chunk, chunk_begin == begin);
+                if (p + count != end)
+                    continue;
+                for (row = 0; row < rows && plan->pieces; row++)
+                    mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
+                                          (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
+                                          columns, begin);
+                mixprec_small_add_(plan, &total, &piece, begin == 0);
+                begin = end;
             }
             for (row = 0; row < rows; row++)
-                mixprec_gemm_finish_row_(plan, d, (char *)t + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
-                                         columns);
+                mixprec_gemm_finish_row_(plan, d, (char *)&total + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row,
+                                         j, columns);
+            if (plan->mirror)
+                mixprec_gemm_mirror_(d, i, rows, j, columns);
         }
 }
 #endif
+
+/* What the tasks of a call share. */
+typedef struct mixprec_gemm_job_ {
+    const mixprec_gemm_plan_ *plan;
+    const mixprec_gemm_desc *desc;
+    char *workspace; /* NULL: none */
+    size_t bytes;    /* of it for each task */
+} mixprec_gemm_job_;
+
+/* One task, on any thread. */
+static void mixprec_gemm_task_(void *data, size_t index) {
+    const mixprec_gemm_job_ *job = (const mixprec_gemm_job_ *)data;
+    const mixprec_gemm_plan_ *plan = job->plan;
+    const mixprec_gemm_range_ part = mixprec_gemm_part_(plan, job->desc, index);
+    mixprec_gemm_desc d = *job->desc;
+    mixprec_fp_ environment;
+    size_t i;
+    if (part.row == part.row_end || part.column == part.column_end)
+        return;
+    environment = mixprec_fp_begin_();
+    for (i = part.first; i < part.last; i++) {
+        mixprec_gemm_product_(job->desc, i, &d);
+        if (plan->nothing)
+            mixprec_gemm_run_nothing_(plan, &d, &part);
+#ifndef MIXPREC_MALLOC
+        else if (!job->workspace)
+            mixprec_gemm_run_small_(plan, &d, &part);
+#endif
+        else
+            mixprec_gemm_run_(plan, &d, &part, job->workspace + index * job->bytes);
+    }
+    mixprec_fp_end_(environment);
+}
 
 #endif /* MIXPREC_NO_GEMM */
 
@@ -4970,13 +5310,85 @@ static double mixprec_coefficient_(const double *x, double absent, int wide) {
     return mixprec_f64_from_bits_(bits);
 }
 
-/* Checks everything but pointers and workspace; fills in the leading dimensions and the plan. */
-static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan, mixprec_extent_ extents[3]) {
-    size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
-           c_size = mixprec_size_of_(d->c_type);
+/* The scales of a matrix of rows x columns as stored, whose k runs along the rows (across: 0) or down the columns. */
+static mixprec_status mixprec_check_scales_(mixprec_scales *scales, size_t rows, size_t columns, int across,
+                                            mixprec_scale_view_ *view, mixprec_extent_ *extent) {
+    size_t block_rows = scales->block_rows && scales->block_rows < rows ? scales->block_rows : rows ? rows : 1;
+    size_t block_columns = scales->block_columns && scales->block_columns < columns ? scales->block_columns
+                           : columns                                                ? columns
+                                                                                    : 1;
     mixprec_status status;
+    extent->bytes = 0;
+    view->values = scales->values;
+    view->block = across ? block_columns : block_rows;
+    view->block_k = across ? block_rows : block_columns;
+    if (!scales->values)
+        return MIXPREC_OK;
+    status = mixprec_check_matrix_(rows ? (rows - 1) / block_rows + 1 : 0,
+                                   columns ? (columns - 1) / block_columns + 1 : 0, &scales->ld, sizeof(float), extent);
+    view->step = across ? 1 : scales->ld;
+    view->step_k = across ? scales->ld : 1;
+    return status;
+}
+
+/* Is every scale finite and positive? */
+static int mixprec_are_scales_(const float *values, const mixprec_extent_ *extent) {
+    size_t i, j;
+    for (i = 0; extent->bytes && i < extent->rows; i++)
+        for (j = 0; j < extent->width / sizeof(float); j++)
+            if (mixprec_f32_bits_(values[i * (extent->stride / sizeof(float)) + j]) - 1u >= 0x7F7FFFFFu)
+                return 0;
+    return 1;
+}
+
+/* What a descriptor's pointers point to: the matrices of one product, the scales, the bias. */
+enum { MIXPREC_A_, MIXPREC_B_, MIXPREC_C_, MIXPREC_SCALE_A_, MIXPREC_SCALE_B_, MIXPREC_BIAS_, MIXPREC_EXTENTS_ };
+
+/* The head of a packed B. */
+typedef struct mixprec_packed_ {
+    uint64_t magic;
+    uint32_t version, type, stored_type, width;
+    uint64_t n, k;
+    uint64_t reserved[3]; /* 64 bytes in all */
+} mixprec_packed_;
+static const uint64_t mixprec_packed_magic_ = (uint64_t)0x6B636150u << 32 | 0x7872696Du; /* "mixrPack" */
+
+static mixprec_dtype mixprec_packed_type_(mixprec_dtype type) {
+    return type == MIXPREC_E4M3 || type == MIXPREC_E5M2 ? MIXPREC_F16 : type;
+}
+static size_t mixprec_packed_width_(const mixprec_kernels_ *kernels, mixprec_dtype type) {
+    return kernels->tile_columns[type == MIXPREC_F64];
+}
+
+/* Is d's B a packed matrix that fits? */
+static mixprec_status mixprec_check_packed_(const mixprec_gemm_desc *d, const mixprec_kernels_ *kernels) {
+    mixprec_packed_ head;
+    size_t size;
+    if (d->packed_size < sizeof head || mixprec_gemm_pack_b_size(d, &size) != MIXPREC_OK || d->packed_size != size)
+        return MIXPREC_ERR_PACKED;
+    mixprec_copy_(&head, d->b, sizeof head);
+    return head.magic == mixprec_packed_magic_ && head.version == 1 && head.type == (uint32_t)d->b_type &&
+                   head.stored_type == (uint32_t)mixprec_packed_type_(d->b_type) &&
+                   head.width == mixprec_packed_width_(kernels, d->b_type) && head.n == d->n && head.k == d->k
+               ? MIXPREC_OK
+               : MIXPREC_ERR_PACKED;
+}
+
+/* Checks everything but data, pointers and workspace; fills in what zero stands for, and the plan. */
+static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan,
+                                          mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
+    static const mixprec_gemm_plan_ none = MIXPREC_ZERO_;
+    size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
+           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, batch, most;
+    mixprec_status status;
+    int i, same;
+    *plan = none;
     if (!mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) ||
         !mixprec_is_compute_type_(d->c_type))
+        return MIXPREC_ERR_DTYPE;
+    if (d->bias_type == MIXPREC_NONE)
+        d->bias_type = MIXPREC_F32;
+    if (!mixprec_is_compute_type_(d->bias_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u)
         return MIXPREC_ERR_TRANSPOSE;
@@ -4984,33 +5396,114 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         return MIXPREC_ERR_ROUND;
     if (!mixprec_is_overflow_(d->overflow))
         return MIXPREC_ERR_OVERFLOW;
+    plan->wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    if ((unsigned)d->activation > (unsigned)MIXPREC_ACTIVATION_TANH ||
+        ((plan->wide || d->c_type == MIXPREC_F64) && (unsigned)d->activation > (unsigned)MIXPREC_ACTIVATION_RELU))
+        return MIXPREC_ERR_ACTIVATION;
+    if (d->row_begin > d->row_end || d->row_end > d->m)
+        return MIXPREC_ERR_RANGE;
+    if ((unsigned)d->triangle > (unsigned)MIXPREC_UPPER ||
+        (d->triangle != MIXPREC_FULL && (d->m != d->n || d->row_end)))
+        return MIXPREC_ERR_TRIANGLE;
     plan->kernels = mixprec_kernels_of_(d->isa);
     if (!plan->kernels)
         return MIXPREC_ERR_ISA;
-    status = d->trans_a ? mixprec_check_matrix_(d->k, d->m, &d->lda, a_size, &extents[0])
-                        : mixprec_check_matrix_(d->m, d->k, &d->lda, a_size, &extents[0]);
+    if (d->packed_size) {
+        if (d->stride_b || d->b_array || (d->b_type == MIXPREC_F64 && !plan->wide))
+            return MIXPREC_ERR_PACKED;
+        d->trans_b = MIXPREC_NO_TRANS;
+        d->ldb = 0;
+    }
+    batch = d->batch = d->batch ? d->batch : 1;
+    a_rows = d->trans_a ? d->k : d->m;
+    a_columns = d->trans_a ? d->m : d->k;
+    b_rows = d->trans_b ? d->n : d->k;
+    b_columns = d->trans_b ? d->k : d->n;
+    status = mixprec_check_matrix_(a_rows, a_columns, &d->lda, a_size, &extents[MIXPREC_A_]);
     if (status == MIXPREC_OK)
-        status = d->trans_b ? mixprec_check_matrix_(d->n, d->k, &d->ldb, b_size, &extents[1])
-                            : mixprec_check_matrix_(d->k, d->n, &d->ldb, b_size, &extents[1]);
+        status = mixprec_check_matrix_(b_rows, b_columns, &d->ldb, b_size, &extents[MIXPREC_B_]);
     if (status == MIXPREC_OK)
-        status = mixprec_check_matrix_(d->m, d->n, &d->ldc, c_size, &extents[2]);
+        status = mixprec_check_matrix_(d->m, d->n, &d->ldc, c_size, &extents[MIXPREC_C_]);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_scales_(&d->scale_a, a_rows, a_columns, d->trans_a == MIXPREC_TRANS, &plan->scale_a,
+                                       &extents[MIXPREC_SCALE_A_]);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_scales_(&d->scale_b, b_rows, b_columns, d->trans_b == MIXPREC_NO_TRANS, &plan->scale_b,
+                                       &extents[MIXPREC_SCALE_B_]);
     if (status != MIXPREC_OK)
         return status;
-    plan->wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    extents[MIXPREC_BIAS_] = extents[MIXPREC_C_];
+    extents[MIXPREC_BIAS_].rows = 1;
+    extents[MIXPREC_BIAS_].stride = 0;
+    extents[MIXPREC_BIAS_].bytes = extents[MIXPREC_BIAS_].width = d->n * mixprec_size_of_(d->bias_type);
+    if (batch == 1)
+        d->stride_a = d->stride_b = d->stride_c = 0;
+    else if (!d->stride_c)
+        d->stride_c = d->m * d->ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
+    most = d->stride_a > d->stride_b ? d->stride_a : d->stride_b;
+    most = d->stride_c > most ? d->stride_c : most;
+    if (most > SIZE_MAX / 32 / batch || batch > SIZE_MAX / 32 / sizeof(void *))
+        return MIXPREC_ERR_SIZE;
+    for (i = 0; i < 3; i++)
+        if (extents[i].bytes > SIZE_MAX / 2 - most * batch * 8)
+            return MIXPREC_ERR_SIZE;
+
     plan->size = plan->wide ? 8 : 4;
     plan->alpha = mixprec_coefficient_(d->alpha, 1, plan->wide);
     plan->beta = mixprec_coefficient_(d->beta, 0, plan->wide);
     plan->nothing = d->k == 0 || mixprec_f64_bits_(plan->alpha) << 1 == 0;
     plan->add_c = mixprec_f64_bits_(plan->beta) << 1 != 0;
+    plan->pieces = (plan->scale_a.values && plan->scale_a.block_k < d->k) ||
+                   (plan->scale_b.values && plan->scale_b.block_k < d->k);
+    same = d->a_array ? d->a_array == d->b_array : d->a == d->b && !d->b_array && d->stride_a == d->stride_b;
+    if (same && d->a_type == d->b_type && d->lda == d->ldb && d->trans_a != d->trans_b && d->m == d->n && !d->row_end &&
+        !d->packed_size && d->triangle == MIXPREC_FULL && !plan->add_c && !d->bias && !d->scale_a.values &&
+        !d->scale_b.values && d->round != MIXPREC_ROUND_STOCHASTIC && !plan->nothing) {
+        d->triangle = MIXPREC_LOWER;
+        plan->mirror = 1;
+    }
     plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && !plan->nothing && !plan->add_c &&
-                   mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52;
+                   mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias && !d->scale_a.values &&
+                   !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE && d->triangle == MIXPREC_FULL;
+    if (d->packed_size) {
+        plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
+        plan->panels_type = mixprec_packed_type_(d->b_type);
+    }
+    plan->whole.last = batch;
+    plan->whole.row = d->row_begin;
+    plan->whole.row_end = d->row_end ? d->row_end : d->m;
+    plan->whole.column_end = d->n;
+    plan->tasks = d->parallel_for && d->threads ? d->threads : 1;
+    if (batch >= plan->tasks)
+        plan->split = MIXPREC_SPLIT_BATCH_;
+    else if (plan->whole.row_end - plan->whole.row <= 4 * plan->kernels->tile_rows)
+        plan->split = MIXPREC_SPLIT_COLUMNS_;
+    else
+        plan->split = MIXPREC_SPLIT_ROWS_;
+    plan->tasks = mixprec_min_(plan->tasks, mixprec_gemm_units_(plan, &a_rows, &b_rows));
     return MIXPREC_OK;
+}
+
+/* Chooses the blocks for the largest task, and returns the bytes that each task needs. */
+static size_t mixprec_gemm_plan_tasks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t limit) {
+    size_t m = 0, n = 0, i;
+    for (i = 0; i < plan->tasks; i++) {
+        mixprec_gemm_range_ part = mixprec_gemm_part_(plan, d, i);
+        if (part.row_end - part.row > m)
+            m = part.row_end - part.row;
+        if (part.column_end - part.column > n)
+            n = part.column_end - part.column;
+        if (plan->split == MIXPREC_SPLIT_BATCH_)
+            break;
+    }
+    mixprec_gemm_blocks_(plan, d, m, n, limit);
+    return mixprec_gemm_bytes_(plan);
 }
 
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least) {
     mixprec_gemm_desc d;
     mixprec_gemm_plan_ plan;
-    mixprec_extent_ extents[3];
+    mixprec_extent_ extents[MIXPREC_EXTENTS_];
     mixprec_status status;
     if (!desc)
         return MIXPREC_ERR_NULL;
@@ -5018,30 +5511,107 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     status = mixprec_gemm_check_(&d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
-    if (best) {
-        mixprec_gemm_blocks_(&plan, &d, SIZE_MAX);
-        *best = mixprec_gemm_bytes_(&plan);
-    }
-    if (least) {
-        mixprec_gemm_blocks_(&plan, &d, 0);
-        *least = mixprec_gemm_bytes_(&plan);
-    }
+    if (best)
+        *best = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX) * plan.tasks;
+    if (least)
+        *least = mixprec_gemm_plan_tasks_(&plan, &d, 0) * plan.tasks;
     return MIXPREC_OK;
 }
 
+/* The bytes from the lowest to the highest that the matrices x of a batch occupy. */
+static size_t mixprec_gemm_span_(const mixprec_gemm_desc *d, int x, size_t bytes, const char **lowest) {
+    uintptr_t low = UINTPTR_MAX, high = 0;
+    size_t i;
+    for (i = 0; i < d->batch; i++) {
+        mixprec_gemm_desc product;
+        uintptr_t at;
+        mixprec_gemm_product_(d, i, &product);
+        at = (uintptr_t)(x == MIXPREC_A_ ? product.a : x == MIXPREC_B_ ? product.b : product.c);
+        low = at < low ? at : low;
+        high = at > high ? at : high;
+    }
+    *lowest = (const char *)low;
+    return (size_t)(high - low) + bytes;
+}
+
+/* Are all pointers there, and is C apart from all that is read and from itself? */
+static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, const mixprec_gemm_plan_ *plan,
+                                                   const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
+    const void *single[MIXPREC_EXTENTS_];
+    const char *c_low, *low;
+    size_t c_span, span, i, j;
+    mixprec_gemm_desc left, right;
+    int x, ascending = 1, packed = d->packed_size != 0;
+    for (i = 0; i < d->batch; i++)
+        if ((d->c_array ? !d->c_array[i] : !d->c) ||
+            (!plan->nothing && ((d->a_array ? !d->a_array[i] : !d->a) || (d->b_array ? !d->b_array[i] : !d->b))))
+            return MIXPREC_ERR_NULL;
+    c_span = mixprec_gemm_span_(d, MIXPREC_C_, extents[MIXPREC_C_].bytes, &c_low);
+    for (x = MIXPREC_A_; x <= MIXPREC_B_ && !plan->nothing; x++) {
+        if (x == MIXPREC_B_ && packed) {
+            if (mixprec_overlap_(c_low, c_span, d->b, d->packed_size))
+                return MIXPREC_ERR_OVERLAP;
+            continue;
+        }
+        span = mixprec_gemm_span_(d, x, extents[x].bytes, &low);
+        if (!mixprec_overlap_(c_low, c_span, low, span))
+            continue;
+        for (i = 0; i < d->batch; i++)
+            for (j = 0; j < d->batch; j++) {
+                mixprec_gemm_product_(d, i, &left);
+                mixprec_gemm_product_(d, j, &right);
+                if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], x == MIXPREC_A_ ? right.a : right.b,
+                                              &extents[x]))
+                    return MIXPREC_ERR_OVERLAP;
+            }
+    }
+    single[MIXPREC_SCALE_A_] = d->scale_a.values;
+    single[MIXPREC_SCALE_B_] = d->scale_b.values;
+    single[MIXPREC_BIAS_] = d->bias;
+    for (x = MIXPREC_SCALE_A_; x <= MIXPREC_BIAS_; x++)
+        for (i = 0; i < d->batch && single[x] && mixprec_overlap_(c_low, c_span, single[x], extents[x].bytes); i++) {
+            mixprec_gemm_product_(d, i, &left);
+            if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], single[x], &extents[x]))
+                return MIXPREC_ERR_OVERLAP;
+        }
+    /* The matrices of C among themselves: nothing to do where each begins after the one before has ended. */
+    for (i = 1; i < d->batch && ascending; i++) {
+        mixprec_gemm_product_(d, i - 1, &left);
+        mixprec_gemm_product_(d, i, &right);
+        ascending = (uintptr_t)left.c < (uintptr_t)right.c &&
+                    (uintptr_t)right.c - (uintptr_t)left.c >= extents[MIXPREC_C_].bytes;
+    }
+    for (i = 1; i < d->batch && !ascending; i++)
+        for (j = 0; j < (d->c_array ? i : 1); j++) { /* with a stride it is enough to compare with the first */
+            mixprec_gemm_product_(d, j, &left);
+            mixprec_gemm_product_(d, i, &right);
+            if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], right.c, &extents[MIXPREC_C_]))
+                return MIXPREC_ERR_OVERLAP;
+        }
+    return MIXPREC_OK;
+}
+
+static void mixprec_gemm_run_tasks_(mixprec_gemm_job_ *job) {
+    if (job->plan->tasks > 1)
+        job->desc->parallel_for(job->desc->parallel_context, job->plan->tasks, mixprec_gemm_task_, job);
+    else
+        mixprec_gemm_task_(job, 0);
+}
+
 #if defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
-MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
+MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
     double workspace[(MIXPREC_GEMM_STACK + 7) / 8];
-    mixprec_gemm_run_(plan, d, workspace);
+    job->workspace = (char *)workspace;
+    mixprec_gemm_run_tasks_(job);
 }
 #endif
 
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     mixprec_gemm_desc d;
     mixprec_gemm_plan_ plan;
-    mixprec_extent_ extents[3];
+    mixprec_extent_ extents[MIXPREC_EXTENTS_];
+    mixprec_gemm_job_ job;
     mixprec_status status;
-    mixprec_fp_ environment;
     if (!desc)
         return MIXPREC_ERR_NULL;
     d = *desc;
@@ -5050,54 +5620,138 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
         return status;
     if (d.m == 0 || d.n == 0)
         return MIXPREC_OK;
-    if (!d.c)
-        return MIXPREC_ERR_NULL;
-    if (!plan.nothing) {
-        if (!d.a || !d.b)
-            return MIXPREC_ERR_NULL;
-        if (mixprec_matrices_overlap_(d.c, &extents[2], d.a, &extents[0]) ||
-            mixprec_matrices_overlap_(d.c, &extents[2], d.b, &extents[1]))
-            return MIXPREC_ERR_OVERLAP;
-    }
-    if (plan.nothing) {
-        environment = mixprec_fp_begin_();
-        mixprec_gemm_run_nothing_(&plan, &d);
-        mixprec_fp_end_(environment);
-        return MIXPREC_OK;
-    }
-    mixprec_gemm_blocks_(&plan, &d, d.workspace ? d.workspace_size : SIZE_MAX);
-    if (d.workspace) {
-        if (mixprec_gemm_bytes_(&plan) > d.workspace_size)
-            return MIXPREC_ERR_WORKSPACE;
-        environment = mixprec_fp_begin_();
-        mixprec_gemm_run_(&plan, &d, d.workspace);
-        mixprec_fp_end_(environment);
+    status = mixprec_gemm_check_pointers_(&d, &plan, extents);
+    if (status != MIXPREC_OK)
+        return status;
+    if (!plan.nothing && d.packed_size && mixprec_check_packed_(desc, plan.kernels) != MIXPREC_OK)
+        return MIXPREC_ERR_PACKED;
+    if (!plan.nothing && (!mixprec_are_scales_(d.scale_a.values, &extents[MIXPREC_SCALE_A_]) ||
+                          !mixprec_are_scales_(d.scale_b.values, &extents[MIXPREC_SCALE_B_])))
+        return MIXPREC_ERR_SCALE;
+    job.plan = &plan;
+    job.desc = &d;
+    job.workspace = (char *)d.workspace;
+    job.bytes = mixprec_gemm_plan_tasks_(&plan, &d, d.workspace ? d.workspace_size / plan.tasks : SIZE_MAX);
+    if (job.bytes > SIZE_MAX / plan.tasks)
+        return MIXPREC_ERR_SIZE;
+    if (d.workspace && job.bytes * plan.tasks > d.workspace_size)
+        return MIXPREC_ERR_WORKSPACE;
+    if (d.workspace || plan.nothing) {
+        mixprec_gemm_run_tasks_(&job);
         return MIXPREC_OK;
     }
 #ifdef MIXPREC_MALLOC
 #if MIXPREC_GEMM_STACK > 0
-    if (mixprec_gemm_bytes_(&plan) <= MIXPREC_GEMM_STACK) {
-        environment = mixprec_fp_begin_();
-        mixprec_gemm_run_on_stack_(&plan, &d);
-        mixprec_fp_end_(environment);
+    if (job.bytes * plan.tasks <= MIXPREC_GEMM_STACK) {
+        mixprec_gemm_run_on_stack_(&job);
         return MIXPREC_OK;
     }
 #endif
-    d.workspace = MIXPREC_MALLOC(mixprec_gemm_bytes_(&plan));
-    if (!d.workspace)
+    job.workspace = (char *)MIXPREC_MALLOC(job.bytes * plan.tasks);
+    if (!job.workspace)
         return MIXPREC_ERR_ALLOC;
-    environment = mixprec_fp_begin_();
-    mixprec_gemm_run_(&plan, &d, d.workspace);
-    mixprec_fp_end_(environment);
-    MIXPREC_FREE(d.workspace);
+    mixprec_gemm_run_tasks_(&job);
+    MIXPREC_FREE(job.workspace);
 #else
+    if (plan.panels)
+        return MIXPREC_ERR_WORKSPACE;
     plan.kernels = &mixprec_kernels_c_;
-    environment = mixprec_fp_begin_();
-    mixprec_gemm_run_small_(&plan, &d);
-    mixprec_fp_end_(environment);
+    mixprec_gemm_run_tasks_(&job);
 #endif
     return MIXPREC_OK;
 }
+
+MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size) {
+    const mixprec_kernels_ *kernels;
+    size_t width, element;
+    if (!desc || !size)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_is_compute_type_(desc->b_type))
+        return MIXPREC_ERR_DTYPE;
+    kernels = mixprec_kernels_of_(desc->isa);
+    if (!kernels)
+        return MIXPREC_ERR_ISA;
+    width = mixprec_packed_width_(kernels, desc->b_type);
+    element = mixprec_size_of_(mixprec_packed_type_(desc->b_type));
+    if (desc->n > SIZE_MAX / 4 || (desc->n && desc->k > (SIZE_MAX / 4 / element) / mixprec_round_up_(desc->n, width)))
+        return MIXPREC_ERR_SIZE;
+    *size = sizeof(mixprec_packed_) + mixprec_round_up_(desc->n, width) * desc->k * element;
+    return MIXPREC_OK;
+}
+
+MIXPREC_NOINLINE_ void mixprec_gemm_pack_b_run_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d,
+                                                char *panels) {
+    mixprec_dtype stored = mixprec_packed_type_(d->b_type);
+    int along = d->trans_b == MIXPREC_NO_TRANS, wide = d->b_type == MIXPREC_F64;
+    size_t width = mixprec_packed_width_(kernels, d->b_type), bytes = mixprec_size_of_(stored), j, p, depth;
+    const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0}; /* of exact conversions */
+    for (j = 0; j < d->n; j += width)
+        for (p = 0; p < d->k; p += depth) {
+            union {
+                double wide[MIXPREC_BLOCK_];
+                float narrow[MIXPREC_BLOCK_];
+            } block;
+            char *to = panels + (j * d->k + p * width) * bytes;
+            depth = mixprec_min_(d->k - p, MIXPREC_BLOCK_ / width);
+            kernels->pack(&block, width,
+                          along ? mixprec_element_(d->b, d->b_type, d->ldb, p, j)
+                                : mixprec_element_(d->b, d->b_type, d->ldb, j, p),
+                          d->b_type, d->ldb, along, mixprec_min_(width, d->n - j), depth, wide);
+            if (wide)
+                mixprec_copy_(to, &block, width * depth * bytes);
+            else
+                mixprec_store_(kernels, to, stored, block.narrow, width * depth, &how);
+        }
+}
+
+MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, void *packed, size_t size) {
+    mixprec_gemm_desc d;
+    mixprec_extent_ extent;
+    mixprec_packed_ head = MIXPREC_ZERO_;
+    const mixprec_kernels_ *kernels;
+    size_t bytes;
+    mixprec_status status = mixprec_gemm_pack_b_size(desc, &bytes);
+    mixprec_fp_ environment;
+    if (status != MIXPREC_OK)
+        return status;
+    d = *desc;
+    if ((unsigned)d.trans_b > 1u)
+        return MIXPREC_ERR_TRANSPOSE;
+    status = mixprec_check_matrix_(d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, &d.ldb, mixprec_size_of_(d.b_type),
+                                   &extent);
+    if (status != MIXPREC_OK)
+        return status;
+    if (!packed || (!d.b && extent.bytes))
+        return MIXPREC_ERR_NULL;
+    if (size < bytes)
+        return MIXPREC_ERR_WORKSPACE;
+    if (mixprec_overlap_(packed, bytes, d.b, extent.bytes))
+        return MIXPREC_ERR_OVERLAP;
+    kernels = mixprec_kernels_of_(d.isa);
+    head.magic = mixprec_packed_magic_;
+    head.version = 1;
+    head.type = (uint32_t)d.b_type;
+    head.stored_type = (uint32_t)mixprec_packed_type_(d.b_type);
+    head.width = (uint32_t)mixprec_packed_width_(kernels, d.b_type);
+    head.n = d.n;
+    head.k = d.k;
+    mixprec_copy_(packed, &head, sizeof head);
+    environment = mixprec_fp_begin_();
+    mixprec_gemm_pack_b_run_(kernels, &d, (char *)packed + sizeof head);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+#ifdef _OPENMP
+MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*task)(void *data, size_t index),
+                                         void *data) {
+    int i, count = (int)tasks; /* OpenMP 2's loops, which MSVC has, are of signed integers */
+    (void)context;
+#pragma omp parallel for schedule(static, 1)
+    for (i = 0; i < count; i++)
+        task(data, (size_t)i);
+}
+#endif
 
 MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
                                         float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
