@@ -42,8 +42,13 @@
      [VEC-AVX512] kernels for AVX-512 F/BW/DQ/VL
      [VEC-NEON]   kernels for AArch64
      [CONVERT]    arrays from any type to any type
+     [REDUCE]     sums, norms, the largest magnitude
      [GEMM]       matrix multiplication
+     [QUANT]      scaled narrow tensors
      [SCALER]     the loss scaler
+     [OPTIM]      optimisers
+     [POLICY]     which dtype where
+     [CHECKPOINT] the state of a training run as a stream of bytes
      [LAYERS]     forward and backward passes of neural networks
      [DISPATCH]   one table of kernels for each instruction set
      [PUBLIC]     argument checks and entry points
@@ -73,6 +78,11 @@
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
    MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
+   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mixprec_amax and mixprec_all_finite.
+   MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, the scales of fp8.
+   MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_accumulate, mixprec_warmup_cosine.
+   MIXPREC_NO_POLICY        Leaves out the mixprec_policy_ functions, mixprec_autocast_of.
+   MIXPREC_NO_CHECKPOINT    Leaves out the mixprec_checkpoint_ and mixprec_buffer_ functions.
    MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
@@ -108,6 +118,9 @@
    it is no option. An earlier prototype's AVX-512 kernel on Skylake-SP ran 148.5 GFLOP/s with 512 and 149 with 1024;
    512 keeps the panel of B of an AVX2 kernel in L1. */
 #define MIXPREC_GEMM_KBLOCK 512
+
+/* Sums start anew after so many elements: part of the definition of the result, too. */
+#define MIXPREC_REDUCE_BLOCK 65536
 
 /* ================================================================================================================== */
 /* [TYPES] Formats, enumerations, status codes, structures                                                            */
@@ -315,6 +328,15 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
     X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape or dtype")                                  \
     X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")                                                       \
+    X(MIXPREC_ERR_REDUCTION, "unknown reduction")                                                                      \
+    X(MIXPREC_ERR_OPTIMIZER, "a hyperparameter of the optimiser makes no sense")                                       \
+    X(MIXPREC_ERR_POLICY, "not a policy")                                                                              \
+    X(MIXPREC_ERR_STREAM, "the stream took fewer bytes than were written to it")                                       \
+    X(MIXPREC_ERR_FORMAT, "not a checkpoint")                                                                          \
+    X(MIXPREC_ERR_VERSION, "a checkpoint of an unknown version")                                                       \
+    X(MIXPREC_ERR_TRUNCATED, "the checkpoint ends too early")                                                          \
+    X(MIXPREC_ERR_CHECKSUM, "the checkpoint is damaged")                                                               \
+    X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")                                             \
     X(MIXPREC_ERR_INDEX, "an index, of a class or a token, is too large")                                              \
     X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")
 
@@ -456,6 +478,138 @@ typedef struct mixprec_format_info {
     double max, min_normal, min_subnormal;
     double epsilon; /* the distance from 1 to the next larger value */
 } mixprec_format_info;
+
+/* What mixprec_reduce sums. */
+typedef enum mixprec_reduction {
+    MIXPREC_SUM = 0,     /* x */
+    MIXPREC_SUM_ABS,     /* |x| */
+    MIXPREC_SUM_SQUARES, /* (x - center)^2 */
+    MIXPREC_DOT          /* x y */
+} mixprec_reduction;
+
+/* Delayed scaling of a tensor that is stored in fp8: the scale of a step follows from the largest magnitudes (amax) of
+   the steps before. Fields may be set after mixprec_delayed_scaling_init. */
+typedef struct mixprec_delayed_scaling {
+    float scale;           /* what the tensor is multiplied by before it is narrowed. 1 */
+    int32_t margin;        /* the largest magnitude is aimed at the format's maximum times 2^-margin; -64 to 64. 0 */
+    int32_t most_recent;   /* 0: the scale follows the maximum of the history; 1: the amax of the last step. 0 */
+    mixprec_dtype dtype;   /* the format */
+    float *history;        /* the caller's: [0] is 0, [1 .. length - 1] are the last amaxes, oldest first */
+    size_t history_length; /* at least 1. TransformerEngine has 1024. */
+} mixprec_delayed_scaling;
+
+/* The arguments of mixprec_quantize. A field that is zero means the common case. */
+typedef struct mixprec_quantize_desc {
+    size_t rows, columns; /* a vector: one row */
+    const void *src;      /* rows x columns */
+    mixprec_dtype src_type;
+    size_t src_ld; /* elements from one row to the next; 0: rows without gaps. dst_ld likewise. */
+    void *dst;     /* rows x columns */
+    mixprec_dtype dst_type;
+    size_t dst_ld;
+
+    float *scales;                    /* written, in the layout of mixprec_scales: an element of src is about an ... */
+    size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
+    size_t scales_ld;                 /* 0: rows of scales without gaps */
+    const float *scale;  /* not NULL: multiply by this one, of delayed scaling, not by what fits; one block */
+    int power_of_two;    /* 1: scales are powers of two, which E8M0 holds exactly */
+    float *amax;         /* not NULL: the largest magnitude of src is written here */
+    mixprec_round round; /* to the nearest by default; stochastic for gradients, for example. Overflow ... */
+    uint64_t seed;       /* ... saturates. MIXPREC_ROUND_STOCHASTIC: element (i, j) draws ... */
+    uint64_t offset;     /* ... mixprec_random_bits(seed, offset + i * columns + j) */
+    mixprec_isa isa;     /* run this path; for tests and benchmarks */
+} mixprec_quantize_desc;
+
+/* Stochastic gradient descent as torch.optim.SGD has it. Set the fields after mixprec_sgd_init. */
+typedef struct mixprec_sgd {
+    double learning_rate; /* 1e-3 */
+    double momentum;      /* 0: none, and no array of moments */
+    double dampening;     /* 0 */
+    double weight_decay;  /* 0 */
+    int32_t nesterov;     /* 0. 1 needs momentum, and no dampening. */
+    uint64_t step;        /* add 1 before each step that is taken: the first is 1 */
+} mixprec_sgd;
+
+/* Adam and AdamW as torch.optim has them. Set the fields after mixprec_adam_init or mixprec_adamw_init. */
+typedef struct mixprec_adam {
+    double learning_rate; /* 1e-3 */
+    double beta1, beta2;  /* 0.9, 0.999 */
+    double epsilon;       /* 1e-8 */
+    double weight_decay;  /* 0; AdamW: 1e-2 */
+    int32_t decoupled;    /* 0: Adam adds weight_decay * weight to the gradient. 1: AdamW shrinks the weight. */
+    uint64_t step;        /* add 1 before each step that is taken: the first is 1 */
+} mixprec_adam;
+
+/* One tensor of weights and what belongs to it, for a step of an optimiser. A field that is zero means the common case.
+   Three ways to hold weights:
+     master                    fp32, and `model`, where not NULL, receives the narrowed copy
+     model                     low precision alone; .round = MIXPREC_ROUND_STOCHASTIC lets small updates count on average
+     model and compensation    low precision and what its rounding lost, in the same dtype (Kahan summation, as in Zamirai
+                               et al., "Revisiting BFloat16 Training", arXiv:2010.06192); .round must be the nearest */
+typedef struct mixprec_parameter {
+    size_t n;
+    const void *grad;
+    mixprec_dtype grad_type;
+    float *master; /* n elements each, none overlapping another */
+    void *model;
+    mixprec_dtype model_type;
+    void *compensation;
+    float *moment1; /* Adam: of the gradient; SGD: the momentum, NULL without. Zeros before the first step. */
+    float *moment2; /* Adam: of its square; SGD: NULL */
+    mixprec_round round;
+    mixprec_overflow overflow;
+    uint64_t
+        seed; /* MIXPREC_ROUND_STOCHASTIC: element i draws mixprec_random_bits(seed, offset + i): take another ... */
+    uint64_t offset; /* ... seed for each step and tensor */
+    mixprec_isa isa; /* run this path; for tests and benchmarks */
+} mixprec_parameter;
+
+/* Which dtypes a model uses. */
+typedef struct mixprec_policy {
+    mixprec_dtype param;    /* the weights that the optimiser updates */
+    mixprec_dtype compute;  /* matrix products, forward */
+    mixprec_dtype output;   /* what a layer hands on */
+    mixprec_dtype gradient; /* matrix products, backward: what they read */
+    int32_t
+        per_operation;    /* 1: mixprec_policy_operation goes by PyTorch's lists; 0: everything runs in `compute` ... */
+    int32_t f32_norms;    /* ... but normalisation in fp32, when this is 1 */
+    int32_t loss_scaling; /* 1: gradients need a loss scaler */
+} mixprec_policy;
+
+/* What PyTorch's autocast does with an operation. */
+typedef enum mixprec_autocast {
+    MIXPREC_AUTOCAST_UNLISTED = 0, /* runs in the widest type of its inputs */
+    MIXPREC_AUTOCAST_LOW,          /* low precision */
+    MIXPREC_AUTOCAST_F32,          /* fp32 */
+    MIXPREC_AUTOCAST_PROMOTE       /* the widest type of its inputs, low precision at least */
+} mixprec_autocast;
+
+/* What an item of a checkpoint is. */
+typedef enum mixprec_checkpoint_kind {
+    MIXPREC_CHECKPOINT_ARRAY = 0,      /* data: n elements of dtype (any) */
+    MIXPREC_CHECKPOINT_U64,            /* data: n uint64_t: counters, seeds, the state of a random generator */
+    MIXPREC_CHECKPOINT_SCALER,         /* data: n mixprec_scaler */
+    MIXPREC_CHECKPOINT_DELAYED_SCALING /* data: n mixprec_delayed_scaling, with their histories */
+} mixprec_checkpoint_kind;
+typedef struct mixprec_checkpoint_item {
+    const char *name; /* at most 255 bytes; "" will do, since the order counts, too */
+    mixprec_checkpoint_kind kind;
+    mixprec_dtype dtype; /* of an array; MIXPREC_NONE for the others */
+    void *data;          /* read when saving, written when loading */
+    size_t n;
+} mixprec_checkpoint_item;
+
+/* Where a checkpoint goes, and comes from. Each returns how many bytes it took or gave: fewer than n is an error, or the
+   end. `offset` counts from the checkpoint's first byte; reading comes back to earlier ones. */
+typedef size_t (*mixprec_write)(void *context, const void *bytes, size_t n);
+typedef size_t (*mixprec_read)(void *context, uint64_t offset, void *bytes, size_t n);
+
+/* Memory to save to and load from: the context of mixprec_buffer_write and mixprec_buffer_read. */
+typedef struct mixprec_buffer {
+    unsigned char *bytes;
+    size_t size; /* how many there are */
+    size_t used; /* how many were written: 0 before saving */
+} mixprec_buffer;
 
 /* ================================================================================================================== */
 /* [SCALAR] One number at a time: static inline, integer-only, no implementation needed                               */
@@ -1020,6 +1174,52 @@ MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
 
+/* ---- reductions ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+/* Sums over x[0 .. n), of f32, f16, bf16, e4m3 or e5m2, in f64. The order is part of the contract: x is split into
+   blocks of MIXPREC_REDUCE_BLOCK = 65536; element i of a block goes to lane i % 32; each lane starts at +0 and adds its
+   terms for rising i; the 32 lanes are added as a tree, lane l + lane l + 16, then + 8, + 4, + 2, + 1; the blocks' sums
+   are added in rising order to +0. Terms of sum, dot and norms are exact in f64, so the bits are the same on every
+   instruction set and compiler. The error is at most (2052 + n / 65536) 2^-53 times the sum of the terms' magnitudes.
+   NaN and Inf propagate as in any sum; a NaN's payload is not specified. n may be 0: the sum is +0. x may overlap y.
+   *result is written on success only. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE.
+
+   Thus sqrt(sum of squares) of scaled gradients is finite exactly when all of them are: one pass finds the norm to clip
+   by, and overflow. */
+MIXPREC_API mixprec_status mixprec_sum(double *result, const void *x, mixprec_dtype x_type, size_t n);
+MIXPREC_API mixprec_status mixprec_dot(double *result, const void *x, mixprec_dtype x_type, const void *y,
+                                       mixprec_dtype y_type, size_t n);
+MIXPREC_API mixprec_status mixprec_sum_squares(double *result, const void *x, mixprec_dtype x_type, size_t n);
+MIXPREC_API mixprec_status mixprec_norm1(double *result, const void *x, mixprec_dtype x_type, size_t n); /* sum |x| */
+MIXPREC_API mixprec_status mixprec_norm2(double *result, const void *x, mixprec_dtype x_type, size_t n); /* Euclidean */
+
+/* The largest |x[i]|, exact; 0 when n is 0. NaN if any element is NaN, else Inf if any is. Errors as above. */
+MIXPREC_API mixprec_status mixprec_amax(float *result, const void *x, mixprec_dtype x_type, size_t n);
+
+/* *result = 1 when no element is Inf or NaN, else 0. Errors as above. */
+MIXPREC_API mixprec_status mixprec_all_finite(int *result, const void *x, mixprec_dtype x_type, size_t n);
+
+/* The mean, sum / n, and the variance, the sum of (x[i] - mean)^2, over n: two passes, each in the order above, the
+   differences and their squares rounded to f64. Multiply by n / (n - 1) for the sample variance. Either pointer may be
+   NULL. NaN when n is 0. Errors as above. */
+MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance, const void *x, mixprec_dtype x_type,
+                                                 size_t n);
+
+/* For several threads: the sum of each block, partials[0 .. (n + MIXPREC_REDUCE_BLOCK - 1) / MIXPREC_REDUCE_BLOCK).
+   Split x at multiples of MIXPREC_REDUCE_BLOCK; mixprec_combine adds all partials, in their order, and gives the bits
+   of one call. y is read for MIXPREC_DOT only, center for MIXPREC_SUM_SQUARES only: 0, or the mean. Errors as above,
+   and MIXPREC_ERR_REDUCTION, MIXPREC_ERR_ISA, MIXPREC_ERR_OVERLAP (partials with x or y). */
+MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
+                                          size_t n, mixprec_isa isa);
+MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partials, size_t count);
+
+/* mixprec_amax on one instruction set, for tests and benchmarks. */
+MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec_dtype x_type, size_t n,
+                                           mixprec_isa isa);
+#endif
+
 /* ---- matrices ---- */
 
 #ifndef MIXPREC_NO_GEMM
@@ -1099,6 +1299,51 @@ MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*tas
 #endif
 #endif
 
+/* ---- scaled narrow tensors ---- */
+
+#ifndef MIXPREC_NO_QUANT
+/* The factor that takes magnitudes up to amax to the range of a dtype: fp32(max / amax), where max is the largest finite
+   number of the dtype (any but f32, f64, e8m0, fp4); the largest fp32 number when that overflows; 1 when amax is 0, Inf,
+   NaN or negative. With power_of_two the fraction is then cut off. The arithmetic of TransformerEngine's current
+   scaling. 1 for other dtypes. */
+MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two);
+
+/* Delayed scaling as in TransformerEngine's recipe of that name: the defaults given at mixprec_delayed_scaling, and
+   zeros in history[0 .. length). dtype as above, else MIXPREC_ERR_DTYPE; length 0: MIXPREC_ERR_RANGE;
+   MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
+                                                        float *history, size_t length);
+
+/* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts: the
+   largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a * 2^-margin,
+   where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or this amax.
+   The largest fp32 number when that overflows; the scale stays when a is 0, Inf or NaN. The history moves on unless amax
+   is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no sense. */
+MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
+
+/* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
+   per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
+   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
+   dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
+   take. NaN stays NaN where dst_type has it. Inf saturates.
+
+   Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
+   columns; for one scale over more than that, find amax first, and pass .scale.
+   *desc is not kept. dst, scales and amax must not overlap src nor each other: MIXPREC_ERR_OVERLAP. Also:
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE, MIXPREC_ERR_ROUND,
+   MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive), MIXPREC_ERR_RANGE (.scale with more
+   than one block). */
+MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
+
+/* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest even.
+   src is of a dtype that mixprec_quantize writes; scales as in mixprec_scales, NULL values meaning 1. Leading
+   dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP; MIXPREC_ERR_SCALE when a
+   scale is not finite and positive. */
+MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
+                                              mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
+                                              const mixprec_scales *scales);
+#endif
+
 /* ---- loss scaling ---- */
 
 #ifndef MIXPREC_NO_SCALER
@@ -1139,6 +1384,127 @@ MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, co
    up; on reaching growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor),
    unless that were not finite or above max_scale, when the scale stays. Clears found_inf. */
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
+#endif
+
+/* ---- optimisers ---- */
+
+#ifndef MIXPREC_NO_OPTIM
+/* A step of training with fp32 master weights:
+
+       mixprec_sum_squares(&squares, grad16, MIXPREC_F16, n);         for each tensor; add them up
+       inverse = mixprec_inverse_scale(scaler.scale);
+       norm = mixprec_gradient_norm(squares, inverse);
+       scaler.found_inf |= mixprec_found_inf(squares);
+       if (mixprec_scaler_update(&scaler)) {
+           adam.step++;
+           mixprec_adam_step(&adam, &parameter, inverse, mixprec_clip_coefficient(norm, 1.0), 0);    for each tensor
+       }
+
+   The defaults of PyTorch: see mixprec_sgd and mixprec_adam. */
+MIXPREC_API void mixprec_sgd_init(mixprec_sgd *sgd);
+MIXPREC_API void mixprec_adam_init(mixprec_adam *adam);
+MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
+
+/* (float)(1.0 / scale), as mixprec_scaler_unscale has it. */
+MIXPREC_API float mixprec_inverse_scale(float scale);
+/* Is a sum of squares, hence an element of what was summed, Inf or NaN? 1 or 0. */
+MIXPREC_API int mixprec_found_inf(double sum_squares);
+/* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. */
+MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
+/* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative: no
+   clipping. */
+MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
+
+/* One step for one tensor, in one pass. In fp32, one rounding for each operation, g the gradient, w the weight, m and v
+   the moments, constants computed in f64 and then rounded to fp32:
+       g = (g * inverse_scale) * clip
+     Adam:
+       g = g + weight_decay * w                                  or, decoupled, w = w * (1 - learning_rate * weight_decay)
+       m = beta1 * m + (1 - beta1) * g,   v = beta2 * v + ((1 - beta2) * g) * g
+       w = w - ((learning_rate / (1 - beta1^step)) * m) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
+     SGD:
+       g = g + weight_decay * w                                  unless weight_decay is 0
+       m = g in step 1, then m = momentum * m + (1 - dampening) * g;   g = m, or, Nesterov, g = g + momentum * m
+       w = w - learning_rate * g
+   Then the weight is stored as the parameter says: narrowed by .round and .overflow. With compensation, w begins as
+   model + compensation, model = narrow(w), compensation = narrow(w - model).
+
+   The bits are the same on every machine and for any split of the tensor (.offset moved along); -ffast-math voids that.
+   grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2. With found_inf not 0 the call checks
+   its arguments but inverse_scale and clip, and changes nothing: a skipped step. A NaN in a gradient gets into the
+   weights otherwise.
+   MIXPREC_ERR_NULL (an array that is needed, also when n is 0 the structures), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+   MIXPREC_ERR_OVERLAP, MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA; MIXPREC_ERR_SCALE: inverse_scale not
+   finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is not
+   finite, negative, or, beta1, beta2, not below 1, Nesterov without momentum or with dampening, compensation with master
+   or with another mode of rounding than to nearest even. */
+MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
+                                            float inverse_scale, float clip, int found_inf);
+MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mixprec_parameter *parameter,
+                                             float inverse_scale, float clip, int found_inf);
+
+/* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is f32,
+   f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+   MIXPREC_ERR_OVERLAP. */
+MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
+
+/* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak - least)
+   (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
+   arXiv:1608.03983); least from total_steps on. The same bits everywhere. */
+MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
+                                         uint64_t step);
+#endif
+
+/* ---- policies ---- */
+
+#ifndef MIXPREC_NO_POLICY
+/* Reads a policy: the grammar of jmp, "params=float32,compute=bfloat16,output=float32", or short "p=f32,c=bf16,o=f32", in
+   any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output =
+   compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
+   bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
+     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation; f16 with fp32 weights and norms; f16
+     "mixed_float16", "mixed_bfloat16"       Keras
+     "fp8_hybrid"                            e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
+   MIXPREC_ERR_POLICY for anything else, MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
+
+/* Writes "p=full,c=bf16,o=bf16" (",g=e5m2" where the gradient differs from compute) and a 0 to text[0 .. size):
+   64 bytes hold any. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
+
+/* What torch.autocast does with an operation, by its name there: "linear", "softmax", "layer_norm". */
+MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
+
+/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). A layer
+   may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
+                                                   mixprec_dtype widest);
+#endif
+
+/* ---- checkpoints ---- */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+/* Bytes that saving these items takes; 0 when an item is not sound. */
+MIXPREC_API uint64_t mixprec_checkpoint_size(const mixprec_checkpoint_item *items, size_t count);
+
+/* Writes the items in their order: one stream, little-endian whatever the machine, versioned, with a 64-bit checksum. A
+   run that is resumed from it gives the bits of one that never stopped. MIXPREC_ERR_STREAM when `write` took fewer bytes
+   than it was given: what it has then is no checkpoint. MIXPREC_ERR_NULL (items, data, name, write), MIXPREC_ERR_DTYPE,
+   MIXPREC_ERR_RANGE (a kind, a name that is too long), MIXPREC_ERR_SIZE: nothing was written. */
+MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_write write, void *context);
+
+/* Reads what was saved into the items, which must have the same names, kinds, dtypes and lengths in the same order, and
+   delayed scaling the same history lengths. The whole stream is read and checked before any data is written, and then
+   read again: nothing is half loaded. Bytes that follow the checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint;
+   MIXPREC_ERR_VERSION: of a later version; MIXPREC_ERR_TRUNCATED; MIXPREC_ERR_CHECKSUM; MIXPREC_ERR_MISMATCH: other items
+   than these. Also those of saving. */
+MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_read read, void *context);
+
+/* For memory: context is a mixprec_buffer. */
+MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n);
+MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n);
 #endif
 
 /* ---- layers ---- */
@@ -1516,6 +1882,17 @@ typedef struct mixprec_how_ {
 #define MIXPREC_BLOCK_ 256
 #endif
 
+/* The lanes of a sum: eight vectors of four doubles, as many as it takes to hide the latency of their additions. */
+#define MIXPREC_LANES_ 32
+
+/* An optimiser's step in fp32: see mixprec_adam_step. rest1 is 1 - beta1, or 1 - dampening; keep what is left of a
+   weight when it decays on its own. */
+typedef struct mixprec_step_ {
+    float inverse_scale, clip, weight_decay, keep, beta1, rest1, beta2, rest2, correction, epsilon, rate;
+    int decay; /* is weight_decay * weight added to the gradient? */
+    int first, nesterov;
+} mixprec_step_;
+
 /* What one instruction set provides: one constant table each in [DISPATCH].
    Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
    destination's elements are not larger. All run in the default floating-point environment. */
@@ -1529,6 +1906,16 @@ typedef struct mixprec_kernels_ {
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
+
+    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
+    void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
+    /* The bits of the largest magnitude, NaN above all. Any n. */
+    uint32_t (*amax)(const float *x, size_t n);
+    /* One step; any n. m may be NULL for sgd, v is not used there. */
+    void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+    void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+    /* sum += x * factor, any n. */
+    void (*accumulate)(float *sum, const float *x, size_t n, float factor);
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
@@ -1706,6 +2093,75 @@ MIXPREC_NOINLINE_ float mixprec_activate_(mixprec_activation activation, float x
     /* GELU_TANH: x/2 (1 + tanh u) = x / (1 + exp(-2u)), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
     z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
     return mixprec_to_f32_(mixprec_sigmoid_times_((double)x, z));
+}
+
+/* ---- arithmetic whose every operation is rounded ---- */
+
+MIXPREC_INLINE float mixprec_sum_f32_(float a, float b) {
+    float sum = a + b;
+    MIXPREC_KEEP_(sum);
+    return sum;
+}
+MIXPREC_INLINE float mixprec_product_f32_(float a, float b) {
+    float product = a * b;
+    MIXPREC_KEEP_(product);
+    return product;
+}
+MIXPREC_INLINE float mixprec_quotient_f32_(float a, float b) {
+    float quotient = a / b;
+    MIXPREC_KEEP_(quotient);
+    return quotient;
+}
+
+/* sqrt(x) rounded to nearest with digits - 1 bits, digits <= 54: digit by digit, as on paper. x and the root are the bits
+   of an f64. A root is never halfway between two numbers: the square of such a number has more bits than x. */
+MIXPREC_NOINLINE_ uint64_t mixprec_sqrt_bits_(uint64_t x, int digits) {
+    const uint64_t infinity = (uint64_t)0x7FF << 52, one = (uint64_t)1 << 52;
+    uint64_t radicand = x & (one - 1), rest = 0, root = 0;
+    int exponent = (int)(x >> 52), i;
+    if (x << 1 == 0 || x == infinity)
+        return x;
+    if (x > infinity) /* negative, NaN */
+        return (uint64_t)0xFFF << 51;
+    if (exponent)
+        radicand |= one;
+    else
+        for (exponent = 1; radicand < one; exponent--)
+            radicand <<= 1;
+    /* x = f 2^(2k) with f in [1/4, 1), which radicand holds in units of 2^-64 */
+    radicand <<= exponent & 1 ? 10 : 11;
+    for (i = 0; i < digits; i++) {
+        rest = rest << 2 | radicand >> 62;
+        radicand <<= 2;
+        root <<= 1;
+        if (rest > root << 1) {
+            rest -= root << 1 | 1;
+            root |= 1;
+        }
+    }
+    root = (root + 1) >> 1 << (54 - digits); /* from 2^52, standing for 1/2, to 2^53 */
+    return ((uint64_t)(exponent + 1021) >> 1 << 52) + root;
+}
+
+/* Users link no libm, which compilers call for negative numbers: the instruction by hand, or integers. */
+MIXPREC_INLINE float mixprec_sqrt_f32_(float x) {
+#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
+    __asm__("sqrtss %0, %0" : "+x"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__TINYC__)
+    __asm__("fsqrt %s0, %s0" : "+w"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && !defined(__SOFTFP__)
+    __asm__("vsqrt.f32 %0, %0" : "+t"(x));
+    return x;
+#elif defined(MIXPREC_HAS_AVX2_)
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));
+#else
+    return (float)mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(x)), 25));
+#endif
+}
+MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
+    return mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f64_bits_(x), 54));
 }
 
 /* ================================================================================================================== */
@@ -1985,6 +2441,79 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
                 ((double *)dst)[p * width + i] = 0;
             else
                 ((float *)dst)[p * width + i] = 0;
+}
+#endif
+
+/* ---- reductions and optimisers: any n ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction,
+                              double center) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        double term = (double)x[i];
+        if (reduction == MIXPREC_SUM_ABS)
+            term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu);
+        else if (reduction == MIXPREC_DOT)
+            term = mixprec_times_(term, (double)y[i]);
+        else if (reduction == MIXPREC_SUM_SQUARES) {
+            term -= center;
+            MIXPREC_KEEP_(term);
+            term = mixprec_times_(term, term);
+        }
+        lanes[i % MIXPREC_LANES_] += term;
+    }
+}
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+static uint32_t mixprec_amax_c_(const float *x, size_t n) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t magnitude = mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+static void mixprec_adam_c_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        float g = mixprec_product_f32_(mixprec_product_f32_(grad[i], s->inverse_scale), s->clip), denominator;
+        float weight = mixprec_product_f32_(w[i], s->keep);
+        if (s->decay)
+            g = mixprec_sum_f32_(g, mixprec_product_f32_(s->weight_decay, weight));
+        m[i] = mixprec_sum_f32_(mixprec_product_f32_(s->beta1, m[i]), mixprec_product_f32_(s->rest1, g));
+        v[i] = mixprec_sum_f32_(mixprec_product_f32_(s->beta2, v[i]),
+                                mixprec_product_f32_(mixprec_product_f32_(s->rest2, g), g));
+        denominator = mixprec_sum_f32_(mixprec_quotient_f32_(mixprec_sqrt_f32_(v[i]), s->correction), s->epsilon);
+        w[i] = mixprec_sum_f32_(weight, -mixprec_quotient_f32_(mixprec_product_f32_(s->rate, m[i]), denominator));
+    }
+}
+
+static void mixprec_sgd_c_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    size_t i;
+    (void)v;
+    for (i = 0; i < n; i++) {
+        float g = mixprec_product_f32_(mixprec_product_f32_(grad[i], s->inverse_scale), s->clip);
+        if (s->decay)
+            g = mixprec_sum_f32_(g, mixprec_product_f32_(s->weight_decay, w[i]));
+        if (m) {
+            m[i] = s->first ? g
+                            : mixprec_sum_f32_(mixprec_product_f32_(s->beta1, m[i]), mixprec_product_f32_(s->rest1, g));
+            g = s->nesterov ? mixprec_sum_f32_(g, mixprec_product_f32_(s->beta1, m[i])) : m[i];
+        }
+        w[i] = mixprec_sum_f32_(w[i], -mixprec_product_f32_(s->rate, g));
+    }
+}
+
+static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        sum[i] = mixprec_sum_f32_(sum[i], mixprec_product_f32_(x[i], factor));
 }
 #endif
 
@@ -3810,6 +4339,94 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 #endif
 
 /* ================================================================================================================== */
+/* [REDUCE] Sums, norms, the largest magnitude                                                                        */
+/* ================================================================================================================== */
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+/* The bits of the largest magnitude. */
+MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, const void *x, mixprec_dtype type,
+                                             size_t n) {
+    size_t size = mixprec_size_of_(type), i, count;
+    uint32_t largest = 0;
+    if (type == MIXPREC_F32)
+        return kernels->amax((const float *)x, n);
+    for (i = 0; i < n; i += count) {
+        float block[MIXPREC_BLOCK_];
+        uint32_t magnitude;
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
+        magnitude = kernels->amax(block, count);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+#endif
+
+#ifndef MIXPREC_NO_REDUCE
+/* n elements as fp32: where they are, or in the block. */
+static const float *mixprec_as_f32_(const mixprec_kernels_ *kernels, float *block, const void *x, mixprec_dtype type,
+                                    size_t n) {
+    if (type == MIXPREC_F32)
+        return (const float *)x;
+    mixprec_load_(kernels, block, x, type, n);
+    return block;
+}
+
+/* The sum of one block of at most MIXPREC_REDUCE_BLOCK elements. */
+MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, mixprec_reduction reduction,
+                                               const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
+                                               double center, size_t n) {
+    double lanes[MIXPREC_LANES_] = {0};
+    const char *from_x = (const char *)x, *from_y = (const char *)y;
+    int dot = reduction == MIXPREC_DOT;
+    size_t i, step;
+    for (i = 0; i < n; i += step) {
+        float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
+        const float *p, *q = NULL;
+        step = x_type == MIXPREC_F32 && (!dot || y_type == MIXPREC_F32) ? n : mixprec_min_(n - i, MIXPREC_BLOCK_);
+        p = mixprec_as_f32_(kernels, block_x, from_x + i * mixprec_size_of_(x_type), x_type, step);
+        if (dot)
+            q = mixprec_as_f32_(kernels, block_y, from_y + i * mixprec_size_of_(y_type), y_type, step);
+        kernels->reduce(lanes, p, q, step, reduction, center);
+    }
+    for (step = MIXPREC_LANES_ / 2; step; step /= 2)
+        for (i = 0; i < step; i++)
+            lanes[i] += lanes[i + step];
+    return lanes[0];
+}
+
+/* Each block's sum to partials, or, where that is NULL, their sum as the result. */
+MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, double *partials,
+                                             mixprec_reduction reduction, const void *x, mixprec_dtype x_type,
+                                             const void *y, mixprec_dtype y_type, double center, size_t n) {
+    size_t x_size = mixprec_size_of_(x_type), y_size = reduction == MIXPREC_DOT ? mixprec_size_of_(y_type) : 0, i;
+    double sum = 0;
+    for (i = 0; i < n; i += MIXPREC_REDUCE_BLOCK) {
+        double block = mixprec_reduce_block_(kernels, reduction, (const char *)x + i * x_size, x_type,
+                                             (const char *)y + i * y_size, y_type, center,
+                                             mixprec_min_(n - i, MIXPREC_REDUCE_BLOCK));
+        if (partials)
+            partials[i / MIXPREC_REDUCE_BLOCK] = block;
+        else
+            sum += block;
+    }
+    return sum;
+}
+
+MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t count) {
+    double sum = 0;
+    size_t i;
+    for (i = 0; i < count; i++)
+        sum += partials[i];
+    return sum;
+}
+
+MIXPREC_NOINLINE_ double mixprec_mean_run_(double sum, size_t n) {
+    return n ? sum / (double)n : mixprec_f64_from_bits_((uint64_t)0xFFF << 51);
+}
+#endif
+
+/* ================================================================================================================== */
 /* [GEMM] Matrix multiplication                                                                                       */
 /* ================================================================================================================== */
 
@@ -4376,6 +4993,181 @@ static void mixprec_gemm_task_(void *data, size_t index) {
 #endif /* MIXPREC_NO_GEMM */
 
 /* ================================================================================================================== */
+/* [QUANT] Scaled narrow tensors                                                                                      */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_QUANT
+
+/* The largest finite number of a dtype that tensors may be quantised to; 0 for others. */
+static float mixprec_quant_max_(mixprec_dtype type) {
+    const mixprec_layout_ *layout = mixprec_layout_of_(type);
+    if (type == MIXPREC_I8)
+        return 127.0f;
+    if (!layout || type == MIXPREC_F32 || type == MIXPREC_E2M1)
+        return 0.0f;
+    return mixprec_f32_from_bits_(mixprec_widen_(layout->max_code, layout));
+}
+
+/* fp32(max / amax); Inf becomes the largest number. amax is finite and positive. */
+MIXPREC_NOINLINE_ float mixprec_quant_ratio_(float max, float amax) {
+    MIXPREC_ROUNDED_ float ratio = max / amax;
+    return mixprec_f32_from_bits_(mixprec_f32_bits_(ratio) < 0x7F800000u ? mixprec_f32_bits_(ratio) : 0x7F7FFFFFu);
+}
+
+static int mixprec_is_amax_(float amax) {
+    return mixprec_f32_bits_(amax) - 1u < 0x7F7FFFFFu; /* finite and positive */
+}
+
+MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
+    float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_(max, amax) : 1.0f;
+    return power_of_two ? mixprec_f32_from_bits_(mixprec_f32_bits_(scale) & 0x7F800000u) : scale;
+}
+
+MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, float amax) {
+    const float two = mixprec_f32_from_bits_((uint32_t)(127 - s->margin) << 23); /* 2^-margin */
+    float *history = s->history, largest = amax;
+    uint32_t bits;
+    size_t i;
+    for (i = 1; i < s->history_length && !s->most_recent; i++) {
+        /* NaN never is the larger one, and gives way to any number. */
+        uint32_t kept = mixprec_f32_bits_(largest) & 0x7FFFFFFFu, other = mixprec_f32_bits_(history[i]) & 0x7FFFFFFFu;
+        if (kept > 0x7F800000u || (other <= 0x7F800000u && other > kept))
+            largest = history[i];
+    }
+    bits = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
+    if (mixprec_is_amax_(largest))
+        s->scale = mixprec_quant_ratio_(mixprec_quant_max_(s->dtype) * two, largest);
+    if (bits && s->history_length > 1) {
+        for (i = 1; i + 1 < s->history_length; i++)
+            history[i] = history[i + 1];
+        history[s->history_length - 1] = amax;
+    }
+    history[0] = 0;
+}
+
+/* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
+   columns that fit in a buffer, or one. First the blocks' amax goes to scales, then what takes its place. */
+typedef struct mixprec_quant_strip_ {
+    const mixprec_quantize_desc *d;
+    const mixprec_kernels_ *kernels;
+    float *scales; /* of the first block */
+    size_t row, rows, first, width, block;
+} mixprec_quant_strip_;
+
+static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
+    const size_t size = mixprec_size_of_(s->d->src_type);
+    size_t i, j, k, count;
+    for (i = s->row; i < s->row + s->rows; i++)
+        for (j = 0; j < s->width; j += count) {
+            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
+            float block[MIXPREC_BLOCK_];
+            const float *x = (const float *)(const void *)from;
+            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
+            if (s->d->src_type != MIXPREC_F32) {
+                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
+                x = block;
+            }
+            for (k = 0; k < count;) {
+                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
+                float *amax = &s->scales[(j + k) / s->block];
+                uint32_t bits = s->kernels->amax(x + k, part);
+                if (bits > mixprec_f32_bits_(*amax))
+                    *amax = mixprec_f32_from_bits_(bits);
+                k += part;
+            }
+        }
+}
+
+static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
+    const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
+    size_t i, j, k, count;
+    for (i = s->row; i < s->row + s->rows; i++)
+        for (j = 0; j < s->width; j += count) {
+            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
+            char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first + j) * dst_size;
+            float block[MIXPREC_BLOCK_];
+            mixprec_how_ how;
+            const float *x = (const float *)(const void *)from;
+            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
+            if (s->d->src_type != MIXPREC_F32) {
+                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
+                x = block;
+            }
+            for (k = 0; k < count;) {
+                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
+                mixprec_scale_f32_(block + k, x + k, part, factors[(j + k) / s->block]);
+                k += part;
+            }
+            how.round = s->d->round;
+            how.overflow = MIXPREC_OVERFLOW_SATURATE;
+            how.seed = s->d->seed;
+            how.index = s->d->offset + i * s->d->columns + s->first + j;
+            mixprec_store_(s->kernels, to, s->d->dst_type, block, count, &how);
+        }
+}
+
+MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
+    const float max = mixprec_quant_max_(d->dst_type);
+    uint32_t largest = 0;
+    mixprec_quant_strip_ s;
+    size_t wide =
+        d->block_columns >= MIXPREC_BLOCK_ ? d->block_columns : MIXPREC_BLOCK_ / d->block_columns * d->block_columns;
+    s.d = d;
+    s.kernels = kernels;
+    s.block = d->block_columns;
+    for (s.row = 0; s.row < d->rows; s.row += d->block_rows) {
+        s.rows = mixprec_min_(d->rows - s.row, d->block_rows);
+        for (s.first = 0; s.first < d->columns; s.first += wide) {
+            float factors[MIXPREC_BLOCK_];
+            size_t blocks, i;
+            s.width = mixprec_min_(d->columns - s.first, wide);
+            s.scales = d->scales + s.row / d->block_rows * d->scales_ld + s.first / d->block_columns;
+            blocks = (s.width - 1) / s.block + 1;
+            if (!d->scale || d->amax) {
+                for (i = 0; i < blocks; i++)
+                    s.scales[i] = 0;
+                mixprec_quant_amax_(&s);
+            }
+            for (i = 0; i < blocks; i++) {
+                uint32_t bits = mixprec_f32_bits_(s.scales[i]);
+                if (d->amax && bits > largest)
+                    largest = bits;
+                factors[i] = d->scale ? *d->scale : mixprec_scale_of_amax_run_(s.scales[i], max, d->power_of_two);
+                s.scales[i] = mixprec_f32_from_bits_(0x3F800000u) / factors[i];
+            }
+            mixprec_quant_narrow_(&s, factors);
+        }
+    }
+    if (d->amax)
+        *d->amax = mixprec_f32_from_bits_(largest);
+}
+
+MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
+                                               size_t dst_ld, const void *src, mixprec_dtype src_type, size_t src_ld,
+                                               size_t rows, size_t columns, const mixprec_scales *scales) {
+    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    size_t i, j, k, count;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j += count) {
+            float block[MIXPREC_BLOCK_];
+            count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
+            mixprec_load_(kernels, block, (const char *)src + (i * src_ld + j) * mixprec_size_of_(src_type), src_type,
+                          count);
+            for (k = 0; k < count && scales->values;) {
+                size_t column = (j + k) / scales->block_columns;
+                size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
+                mixprec_scale_f32_(block + k, block + k, part,
+                                   scales->values[i / scales->block_rows * scales->ld + column]);
+                k += part;
+            }
+            mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
+                           &how);
+        }
+}
+
+#endif /* MIXPREC_NO_QUANT */
+
+/* ================================================================================================================== */
 /* [SCALER] The loss scaler                                                                                           */
 /* ================================================================================================================== */
 
@@ -4419,6 +5211,483 @@ MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
 }
 
 #endif /* MIXPREC_NO_SCALER */
+
+/* ================================================================================================================== */
+/* [OPTIM] Optimisers                                                                                                 */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_OPTIM
+
+typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+
+/* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
+MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixprec_optimizer_ *optimizer,
+                                         const mixprec_parameter *p, const mixprec_step_ *step) {
+    const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
+    size_t i, j, count;
+    for (i = 0; i < p->n; i += count) {
+        float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
+        const char *grad = (const char *)p->grad + i * grad_size;
+        const float *g = (const float *)(const void *)grad;
+        char *model = p->model ? (char *)p->model + i * model_size : NULL;
+        char *compensation = p->compensation ? (char *)p->compensation + i * model_size : NULL;
+        mixprec_how_ how;
+        count = mixprec_min_(p->n - i, MIXPREC_BLOCK_);
+        how.round = p->round;
+        how.overflow = p->overflow;
+        how.seed = p->seed;
+        how.index = p->offset + i;
+        if (p->grad_type != MIXPREC_F32) {
+            mixprec_load_(kernels, gradients, grad, p->grad_type, count);
+            g = gradients;
+        }
+        if (p->master)
+            w = p->master + i;
+        else
+            mixprec_load_(kernels, w, model, p->model_type, count);
+        if (compensation) {
+            float lost[MIXPREC_BLOCK_];
+            mixprec_load_(kernels, lost, compensation, p->model_type, count);
+            for (j = 0; j < count; j++)
+                w[j] += lost[j];
+        }
+        optimizer(w, p->moment1 ? p->moment1 + i : NULL, p->moment2 ? p->moment2 + i : NULL, g, count, step);
+        if (model)
+            mixprec_store_(kernels, model, p->model_type, w, count, &how);
+        if (compensation) {
+            float kept[MIXPREC_BLOCK_];
+            mixprec_load_(kernels, kept, model, p->model_type, count);
+            for (j = 0; j < count; j++)
+                w[j] -= kept[j]; /* exact */
+            mixprec_store_(kernels, compensation, p->model_type, w, count, &how);
+        }
+    }
+}
+
+/* x^n for n >= 1 by squaring: the error is about n |log x| 2^-53 of it. */
+static double mixprec_power_(double x, uint64_t n) {
+    double power = 1;
+    for (; n; n >>= 1) {
+        if (n & 1)
+            power = mixprec_times_(power, x);
+        x = mixprec_times_(x, x);
+    }
+    return power;
+}
+
+static float mixprec_rounded_f32_(double x) {
+    MIXPREC_ROUNDED_ float y = (float)x;
+    return y;
+}
+
+MIXPREC_NOINLINE_ void mixprec_adam_constants_(mixprec_step_ *s, const mixprec_adam *adam) {
+    double correction1 = 1 - mixprec_power_(adam->beta1, adam->step);
+    double correction2 = 1 - mixprec_power_(adam->beta2, adam->step);
+    s->decay = !adam->decoupled && adam->weight_decay > 0;
+    s->weight_decay = mixprec_rounded_f32_(adam->weight_decay);
+    s->keep = adam->decoupled ? mixprec_rounded_f32_(1 - mixprec_times_(adam->learning_rate, adam->weight_decay)) : 1;
+    s->beta1 = mixprec_rounded_f32_(adam->beta1);
+    s->rest1 = mixprec_rounded_f32_(1 - adam->beta1);
+    s->beta2 = mixprec_rounded_f32_(adam->beta2);
+    s->rest2 = mixprec_rounded_f32_(1 - adam->beta2);
+    s->correction = mixprec_rounded_f32_(mixprec_sqrt_f64_(correction2));
+    s->epsilon = mixprec_rounded_f32_(adam->epsilon);
+    s->rate = mixprec_rounded_f32_(adam->learning_rate / correction1);
+}
+
+MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sgd *sgd) {
+    s->decay = sgd->weight_decay > 0;
+    s->weight_decay = mixprec_rounded_f32_(sgd->weight_decay);
+    s->beta1 = mixprec_rounded_f32_(sgd->momentum);
+    s->rest1 = mixprec_rounded_f32_(1 - sgd->dampening);
+    s->rate = mixprec_rounded_f32_(sgd->learning_rate);
+    s->first = sgd->step == 1;
+    s->nesterov = sgd->nesterov != 0;
+}
+
+MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, float *sum, const void *x,
+                                               mixprec_dtype type, size_t n, float factor) {
+    size_t size = mixprec_size_of_(type), i, count;
+    if (type == MIXPREC_F32) {
+        kernels->accumulate(sum, (const float *)x, n, factor);
+        return;
+    }
+    for (i = 0; i < n; i += count) {
+        float block[MIXPREC_BLOCK_];
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
+        kernels->accumulate(sum + i, block, count, factor);
+    }
+}
+
+/* cos(pi x) for 0 <= x <= 1: as -cos(pi (1 - x)), and from 1/4 on as a sine, by their series. The error is below
+   1e-16. */
+MIXPREC_NOINLINE_ double mixprec_cos_pi_(double x) {
+    static const double cosine[] = {1.0 / 20922789888000.0,
+                                    -1.0 / 87178291200.0,
+                                    1.0 / 479001600.0,
+                                    -1.0 / 3628800.0,
+                                    1.0 / 40320.0,
+                                    -1.0 / 720.0,
+                                    1.0 / 24.0,
+                                    -1.0 / 2.0,
+                                    1.0};
+    static const double sine[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                  -1.0 / 5040.0,          1.0 / 120.0,        -1.0 / 6.0,        1.0};
+    const double pi = 3.14159265358979323846;
+    double y;
+    if (x > 0.5)
+        return -mixprec_cos_pi_(1 - x);
+    if (x > 0.25) {
+        y = mixprec_times_(pi, 0.5 - x);
+        return mixprec_times_(y, mixprec_polynomial_(sine, 8, mixprec_times_(y, y)));
+    }
+    y = mixprec_times_(pi, x);
+    return mixprec_polynomial_(cosine, 9, mixprec_times_(y, y));
+}
+
+MIXPREC_NOINLINE_ double mixprec_warmup_cosine_run_(double peak, double least, uint64_t warmup, uint64_t total,
+                                                    uint64_t step) {
+    double part;
+    if (step < warmup)
+        return mixprec_times_(peak, (double)step) / (double)warmup;
+    if (step >= total)
+        return least;
+    part = mixprec_cos_pi_((double)(step - warmup) / (double)(total - warmup));
+    return least + mixprec_times_(mixprec_times_(peak - least, 1 + part), 0.5);
+}
+
+MIXPREC_NOINLINE_ double mixprec_gradient_norm_run_(double sum_squares, float inverse_scale) {
+    return mixprec_times_(mixprec_sqrt_f64_(sum_squares), (double)inverse_scale);
+}
+
+MIXPREC_NOINLINE_ float mixprec_clip_run_(double norm, double max_norm) {
+    double ratio = max_norm / (norm + 1e-6);
+    return ratio > 1 ? 1.0f : mixprec_rounded_f32_(ratio);
+}
+
+MIXPREC_NOINLINE_ float mixprec_inverse_run_(float scale) {
+    return mixprec_rounded_f32_(1.0 / (double)scale);
+}
+
+#endif /* MIXPREC_NO_OPTIM */
+
+/* ================================================================================================================== */
+/* [POLICY] Which dtype where                                                                                         */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_POLICY
+
+/* Is text[0 .. length) one of the words of a list that has a space before and after each? */
+static int mixprec_in_list_(const char *list, const char *text, size_t length) {
+    const char *word = list + 1;
+    while (*word) {
+        size_t i = 0;
+        while (i < length && word[i] == text[i] && word[i] != ' ')
+            i++;
+        if (i == length && length && word[i] == ' ')
+            return 1;
+        while (*word++ != ' ')
+            ;
+    }
+    return 0;
+}
+
+static mixprec_dtype mixprec_policy_dtype_(const char *text, size_t length) {
+    return mixprec_in_list_(" full f32 float32 ", text, length)     ? MIXPREC_F32
+           : mixprec_in_list_(" half f16 float16 ", text, length)   ? MIXPREC_F16
+           : mixprec_in_list_(" bf16 bfloat16 ", text, length)      ? MIXPREC_BF16
+           : mixprec_in_list_(" f64 float64 ", text, length)        ? MIXPREC_F64
+           : mixprec_in_list_(" e4m3 float8_e4m3fn ", text, length) ? MIXPREC_E4M3
+           : mixprec_in_list_(" e5m2 float8_e5m2 ", text, length)   ? MIXPREC_E5M2
+                                                                    : MIXPREC_NONE;
+}
+
+/* The first of the names above: what jmp prints. */
+static const char *mixprec_policy_name_(mixprec_dtype dtype) {
+    switch (dtype) {
+    case MIXPREC_F32: return "full";
+    case MIXPREC_F16: return "f16";
+    case MIXPREC_BF16: return "bf16";
+    case MIXPREC_F64: return "f64";
+    case MIXPREC_E4M3: return "e4m3";
+    case MIXPREC_E5M2: return "e5m2";
+    default: return NULL;
+    }
+}
+
+static int mixprec_policy_is_sound_(const mixprec_policy *p) {
+    return mixprec_is_compute_type_(p->param) && mixprec_is_compute_type_(p->compute) &&
+           mixprec_is_compute_type_(p->output) && mixprec_is_compute_type_(p->gradient);
+}
+
+#endif /* MIXPREC_NO_POLICY */
+
+/* ================================================================================================================== */
+/* [CHECKPOINT] The state of a training run as a stream of bytes                                                      */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+
+/* The stream, little-endian:
+     8 bytes   0x89 "MIXP" 0x0D 0x0A 0x1A: not text, and damaged by whatever changes line ends
+     u32       version, 1
+     u32       number of items
+     u64       bytes in all
+     items:    u32 length of the name, the name, u32 kind, u32 dtype, u64 n, the data
+     u64       checksum of all bytes before
+   Data: arrays as they are; u64; the fields of mixprec_scaler and mixprec_delayed_scaling in their order, the latter with
+   u64 history_length before its history. */
+
+/* One walk over the items serves everything. */
+enum { MIXPREC_COUNT_, MIXPREC_SAVE_, MIXPREC_COMPARE_, MIXPREC_LOAD_ };
+
+#define MIXPREC_STREAM_BYTES_ (16 * MIXPREC_BLOCK_)
+typedef struct mixprec_stream_ {
+    int mode;
+    mixprec_write write;
+    mixprec_read read;
+    void *context;
+    uint64_t offset, hash;
+    size_t fill;
+    mixprec_status status;
+    unsigned char bytes[MIXPREC_STREAM_BYTES_]; /* saving: what waits to be written */
+} mixprec_stream_;
+
+/* For each step, the hash is a bijection of the word, and of the hash before: a change within one word is always found,
+   any other all but once in 2^64. n may leave a part of a word, only at the end; zeros fill it up. */
+static uint64_t mixprec_hash_(uint64_t hash, const unsigned char *bytes, size_t n) {
+    size_t i, j;
+    for (i = 0; i < n; i += 8) {
+        uint64_t word = 0;
+        for (j = 0; j < 8 && i + j < n; j++)
+            word |= (uint64_t)bytes[i + j] << 8 * j;
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* odd */
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static void mixprec_flush_(mixprec_stream_ *s) {
+    if (s->status == MIXPREC_OK && s->fill && s->write(s->context, s->bytes, s->fill) != s->fill)
+        s->status = MIXPREC_ERR_STREAM;
+    s->fill = 0;
+}
+
+/* Bytes to the stream, through the buffer: the checksum is computed on whole buffers. */
+static void mixprec_put_(mixprec_stream_ *s, const unsigned char *bytes, size_t n) {
+    while (n) {
+        size_t count = mixprec_min_(n, MIXPREC_STREAM_BYTES_ - s->fill);
+        mixprec_copy_(s->bytes + s->fill, bytes, count);
+        s->fill += count;
+        bytes += count;
+        n -= count;
+        if (s->fill == MIXPREC_STREAM_BYTES_) {
+            s->hash = mixprec_hash_(s->hash, s->bytes, s->fill);
+            mixprec_flush_(s);
+        }
+    }
+}
+
+static void mixprec_get_(mixprec_stream_ *s, void *bytes, size_t n) {
+    if (s->status == MIXPREC_OK && n && s->read(s->context, s->offset, bytes, n) != n)
+        s->status = MIXPREC_ERR_TRUNCATED;
+}
+
+static int mixprec_is_big_endian_(void) {
+    union {
+        uint16_t word;
+        unsigned char bytes[2];
+    } u;
+    u.word = 1;
+    return u.bytes[1];
+}
+
+static void mixprec_swap_(unsigned char *bytes, size_t n, size_t size) {
+    size_t i, j;
+    for (i = 0; i < n; i += size)
+        for (j = 0; j < size / 2; j++) {
+            unsigned char byte = bytes[i + j];
+            bytes[i + j] = bytes[i + size - 1 - j];
+            bytes[i + size - 1 - j] = byte;
+        }
+}
+
+/* count elements of `size` bytes, the caller's data: counted, saved, passed over, or loaded. */
+static void mixprec_data_(mixprec_stream_ *s, void *data, size_t count, size_t size) {
+    unsigned char *bytes = (unsigned char *)data;
+    size_t n = count * size, i, part;
+    if (s->mode == MIXPREC_SAVE_ && mixprec_is_big_endian_() && size > 1)
+        for (i = 0; i < n; i += part) {
+            unsigned char block[256];
+            part = mixprec_min_(n - i, sizeof block);
+            mixprec_copy_(block, bytes + i, part);
+            mixprec_swap_(block, part, size);
+            mixprec_put_(s, block, part);
+        }
+    else if (s->mode == MIXPREC_SAVE_)
+        mixprec_put_(s, bytes, n);
+    if (s->mode == MIXPREC_LOAD_) {
+        mixprec_get_(s, bytes, n);
+        if (s->status == MIXPREC_OK && mixprec_is_big_endian_())
+            mixprec_swap_(bytes, n, size);
+    }
+    s->offset += n;
+}
+
+/* What says how the data is laid out: must be the same when loading. */
+static void mixprec_expect_bytes_(mixprec_stream_ *s, const void *bytes, size_t n) {
+    if (s->mode == MIXPREC_SAVE_)
+        mixprec_put_(s, (const unsigned char *)bytes, n);
+    if (s->mode == MIXPREC_COMPARE_ && s->status == MIXPREC_OK) {
+        unsigned char found[256];
+        size_t i;
+        mixprec_get_(s, found, n);
+        for (i = 0; i < n && s->status == MIXPREC_OK; i++)
+            if (found[i] != ((const unsigned char *)bytes)[i])
+                s->status = MIXPREC_ERR_MISMATCH;
+    }
+    s->offset += n;
+}
+static void mixprec_expect_(mixprec_stream_ *s, uint64_t value, size_t size) {
+    unsigned char bytes[8];
+    size_t i;
+    for (i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(value >> 8 * i);
+    mixprec_expect_bytes_(s, bytes, size);
+}
+
+static size_t mixprec_name_length_(const char *name) {
+    size_t length = 0;
+    while (length < 256 && name[length])
+        length++;
+    return length;
+}
+
+static void mixprec_item_(mixprec_stream_ *s, const mixprec_checkpoint_item *item) {
+    size_t length = mixprec_name_length_(item->name), i;
+    mixprec_expect_(s, length, 4);
+    mixprec_expect_bytes_(s, item->name, length);
+    mixprec_expect_(s, (uint64_t)item->kind, 4);
+    mixprec_expect_(s, (uint64_t)item->dtype, 4);
+    mixprec_expect_(s, item->n, 8);
+    if (item->kind == MIXPREC_CHECKPOINT_ARRAY && item->dtype == MIXPREC_E2M1)
+        mixprec_data_(s, item->data, mixprec_bytes_of_(item->dtype, item->n), 1);
+    else if (item->kind == MIXPREC_CHECKPOINT_ARRAY)
+        mixprec_data_(s, item->data, item->n, mixprec_size_of_(item->dtype));
+    else if (item->kind == MIXPREC_CHECKPOINT_U64)
+        mixprec_data_(s, item->data, item->n, 8);
+    else if (item->kind == MIXPREC_CHECKPOINT_SCALER)
+        for (i = 0; i < item->n; i++) {
+            mixprec_scaler *scaler = (mixprec_scaler *)item->data + i;
+            mixprec_data_(s, &scaler->scale, 1, 4);
+            mixprec_data_(s, &scaler->min_scale, 1, 4);
+            mixprec_data_(s, &scaler->max_scale, 1, 4);
+            mixprec_data_(s, &scaler->growth_interval, 1, 4);
+            mixprec_data_(s, &scaler->growth_factor, 1, 8);
+            mixprec_data_(s, &scaler->backoff_factor, 1, 8);
+            mixprec_data_(s, &scaler->hysteresis, 1, 4);
+            mixprec_data_(s, &scaler->growth_tracker, 1, 4);
+            mixprec_data_(s, &scaler->hysteresis_used, 1, 4);
+            mixprec_data_(s, &scaler->found_inf, 1, 4);
+        }
+    else
+        for (i = 0; i < item->n; i++) {
+            mixprec_delayed_scaling *scaling = (mixprec_delayed_scaling *)item->data + i;
+            mixprec_data_(s, &scaling->scale, 1, 4);
+            mixprec_data_(s, &scaling->margin, 1, 4);
+            mixprec_data_(s, &scaling->most_recent, 1, 4);
+            mixprec_expect_(s, (uint64_t)scaling->dtype, 4);
+            mixprec_expect_(s, scaling->history_length, 8);
+            mixprec_data_(s, scaling->history, scaling->history_length, 4);
+        }
+}
+
+#define MIXPREC_HEADER_BYTES_ 24
+static const unsigned char mixprec_magic_[8] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A};
+
+static void mixprec_walk_(mixprec_stream_ *s, const mixprec_checkpoint_item *items, size_t count) {
+    size_t i;
+    for (i = 0; i < count && s->status == MIXPREC_OK; i++)
+        mixprec_item_(s, &items[i]);
+}
+
+static uint64_t mixprec_checkpoint_bytes_(const mixprec_checkpoint_item *items, size_t count) {
+    static const mixprec_stream_ none = MIXPREC_ZERO_;
+    mixprec_stream_ s = none;
+    s.mode = MIXPREC_COUNT_;
+    mixprec_walk_(&s, items, count);
+    return MIXPREC_HEADER_BYTES_ + s.offset + 8;
+}
+
+static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *items, size_t count) {
+    size_t i, j;
+    if (count && !items)
+        return MIXPREC_ERR_NULL;
+    if (count > 0xFFFFFFFFu)
+        return MIXPREC_ERR_SIZE;
+    for (i = 0; i < count; i++) {
+        const mixprec_checkpoint_item *item = &items[i];
+        if (!item->name || (item->n && !item->data))
+            return MIXPREC_ERR_NULL;
+        if ((unsigned)item->kind > (unsigned)MIXPREC_CHECKPOINT_DELAYED_SCALING ||
+            mixprec_name_length_(item->name) > 255)
+            return MIXPREC_ERR_RANGE;
+        if ((item->kind == MIXPREC_CHECKPOINT_ARRAY) != (mixprec_size_of_(item->dtype) != 0))
+            return MIXPREC_ERR_DTYPE;
+        if (item->n > SIZE_MAX / 8)
+            return MIXPREC_ERR_SIZE;
+        for (j = 0; item->kind == MIXPREC_CHECKPOINT_DELAYED_SCALING && j < item->n; j++) {
+            const mixprec_delayed_scaling *scaling = (const mixprec_delayed_scaling *)item->data + j;
+            if (!scaling->history)
+                return MIXPREC_ERR_NULL;
+            if (scaling->history_length > SIZE_MAX / 8)
+                return MIXPREC_ERR_SIZE;
+        }
+    }
+    return MIXPREC_OK;
+}
+
+static uint64_t mixprec_little_(const unsigned char *bytes, size_t n) {
+    uint64_t value = 0;
+    while (n--)
+        value = value << 8 | bytes[n];
+    return value;
+}
+
+/* The header, and the checksum of all. */
+static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t count) {
+    unsigned char header[MIXPREC_HEADER_BYTES_], sum[8];
+    size_t got = s->read(s->context, 0, header, sizeof header), i, part;
+    uint64_t total, position;
+    for (i = 0; i < mixprec_min_(got, sizeof mixprec_magic_); i++)
+        if (header[i] != mixprec_magic_[i])
+            return MIXPREC_ERR_FORMAT;
+    if (got != sizeof header)
+        return MIXPREC_ERR_TRUNCATED;
+    if (mixprec_little_(header + 8, 4) != 1)
+        return MIXPREC_ERR_VERSION;
+    total = mixprec_little_(header + 16, 8);
+    if (total < MIXPREC_HEADER_BYTES_ + 8)
+        return MIXPREC_ERR_CHECKSUM;
+    for (position = 0; position < total - 8 && s->status == MIXPREC_OK; position += part) {
+        uint64_t left = total - 8 - position;
+        part = left < MIXPREC_STREAM_BYTES_ ? (size_t)left : MIXPREC_STREAM_BYTES_;
+        s->offset = position;
+        mixprec_get_(s, s->bytes, part);
+        if (s->status == MIXPREC_OK)
+            s->hash = mixprec_hash_(s->hash, s->bytes, part);
+    }
+    s->offset = total - 8;
+    mixprec_get_(s, sum, 8);
+    if (s->status != MIXPREC_OK)
+        return s->status;
+    if (mixprec_little_(sum, 8) != s->hash)
+        return MIXPREC_ERR_CHECKSUM;
+    return mixprec_little_(header + 12, 4) == count ? MIXPREC_OK : MIXPREC_ERR_MISMATCH;
+}
+
+#endif /* MIXPREC_NO_CHECKPOINT */
 
 /* ================================================================================================================== */
 /* [LAYERS] Forward and backward passes of neural networks                                                            */
@@ -4969,6 +6238,21 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 /* [DISPATCH] One table of kernels for each instruction set                                                           */
 /* ================================================================================================================== */
 
+#ifdef MIXPREC_NO_REDUCE
+#define MIXPREC_REDUCE_KERNEL_(kernel) NULL
+#else
+#define MIXPREC_REDUCE_KERNEL_(kernel) kernel
+#endif
+#if defined(MIXPREC_NO_REDUCE) && defined(MIXPREC_NO_QUANT)
+#define MIXPREC_AMAX_KERNEL_(kernel) NULL
+#else
+#define MIXPREC_AMAX_KERNEL_(kernel) kernel
+#endif
+#ifdef MIXPREC_NO_OPTIM
+#define MIXPREC_OPTIM_KERNELS_(...) NULL, NULL, NULL
+#else
+#define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
+#endif
 #ifdef MIXPREC_NO_GEMM
 #define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0
 #else
@@ -4981,18 +6265,24 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     mixprec_load_odd_c_,
     mixprec_store_c_,
     mixprec_unscale_c_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
                           mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
-static const mixprec_kernels_ mixprec_kernels_avx2_ = {MIXPREC_ISA_AVX2,
-                                                       mixprec_load_avx2_,
-                                                       mixprec_load_odd_avx2_,
-                                                       mixprec_store_avx2_,
-                                                       mixprec_unscale_avx2_,
-                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144,
-                                                                             1024, 512, mixprec_pack_avx2_,
-                                                                             mixprec_tile_avx2_, NULL, 0)};
+static const mixprec_kernels_ mixprec_kernels_avx2_ = {
+    MIXPREC_ISA_AVX2,
+    mixprec_load_avx2_,
+    mixprec_load_odd_avx2_,
+    mixprec_store_avx2_,
+    mixprec_unscale_avx2_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
+                          NULL, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -5002,6 +6292,9 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     mixprec_load_odd_avx512_,
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_)};
 #endif
@@ -5013,6 +6306,9 @@ static const mixprec_kernels_ mixprec_kernels_neon_ = {
     mixprec_load_odd_c_,
     mixprec_store_neon_,
     mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
                           mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
 #endif
@@ -5898,6 +7194,684 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
     return !found;
 }
 #endif
+
+/* ---- reductions ---- */
+
+/* Those of tensors: f32, f16, bf16, e4m3, e5m2. */
+MIXPREC_INLINE int mixprec_is_tensor_type_(mixprec_dtype type) {
+    return mixprec_is_compute_type_(type) && type != MIXPREC_F64;
+}
+
+#ifndef MIXPREC_NO_REDUCE
+static mixprec_status mixprec_check_vector_(const void *x, mixprec_dtype type, size_t n) {
+    if (!mixprec_is_tensor_type_(type))
+        return MIXPREC_ERR_DTYPE;
+    if (n && !x)
+        return MIXPREC_ERR_NULL;
+    return n > SIZE_MAX / 8 ? MIXPREC_ERR_SIZE : MIXPREC_OK;
+}
+
+static mixprec_status mixprec_reduce_all_(double *result, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, size_t n) {
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if (status == MIXPREC_OK)
+        status = mixprec_check_vector_(y, y_type, n);
+    if (status == MIXPREC_OK && !result)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_reduce_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), NULL, reduction, x, x_type, y, y_type, 0, n);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_sum(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_dot(double *result, const void *x, mixprec_dtype x_type, const void *y,
+                                       mixprec_dtype y_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_DOT, x, x_type, y, y_type, n);
+}
+MIXPREC_API mixprec_status mixprec_sum_squares(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_norm1(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM_ABS, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_norm2(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    mixprec_status status = mixprec_sum_squares(result, x, x_type, n);
+    if (status == MIXPREC_OK)
+        *result = mixprec_sqrt_f64_(*result);
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec_dtype x_type, size_t n,
+                                           mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if (status == MIXPREC_OK && !result)
+        status = MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK && !kernels)
+        status = MIXPREC_ERR_ISA;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_f32_from_bits_(mixprec_amax_run_(kernels, x, x_type, n));
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_amax(float *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_amax_ex(result, x, x_type, n, MIXPREC_ISA_AUTO);
+}
+
+MIXPREC_API mixprec_status mixprec_all_finite(int *result, const void *x, mixprec_dtype x_type, size_t n) {
+    float amax;
+    mixprec_status status = result ? mixprec_amax(&amax, x, x_type, n) : MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK)
+        *result = mixprec_f32_bits_(amax) < 0x7F800000u;
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance, const void *x, mixprec_dtype x_type,
+                                                 size_t n) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    double center;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    center = mixprec_mean_run_(mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, x_type, x, x_type, 0, n), n);
+    if (variance)
+        *variance = mixprec_mean_run_(
+            mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, center, n), n);
+    if (mean)
+        *mean = center;
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
+                                          size_t n, mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
+    size_t blocks = n / MIXPREC_REDUCE_BLOCK + (n % MIXPREC_REDUCE_BLOCK != 0);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if ((unsigned)reduction > (unsigned)MIXPREC_DOT)
+        return MIXPREC_ERR_REDUCTION;
+    if (status == MIXPREC_OK && reduction == MIXPREC_DOT)
+        status = mixprec_check_vector_(y, y_type, n);
+    if (status == MIXPREC_OK && n && !partials)
+        status = MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK && !kernels)
+        status = MIXPREC_ERR_ISA;
+    if (status == MIXPREC_OK &&
+        (mixprec_overlap_(partials, blocks * sizeof *partials, x, n * mixprec_size_of_(x_type)) ||
+         (reduction == MIXPREC_DOT &&
+          mixprec_overlap_(partials, blocks * sizeof *partials, y, n * mixprec_size_of_(y_type)))))
+        status = MIXPREC_ERR_OVERLAP;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    mixprec_reduce_run_(kernels, partials, reduction, x, x_type, y, y_type, center, n);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partials, size_t count) {
+    mixprec_fp_ environment;
+    if (!result || (count && !partials))
+        return MIXPREC_ERR_NULL;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_combine_run_(partials, count);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+#endif
+
+/* ---- scaled narrow tensors ---- */
+
+#ifndef MIXPREC_NO_QUANT
+MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two) {
+    float max = mixprec_quant_max_(dtype), scale = 1.0f;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    if (mixprec_f32_bits_(max))
+        scale = mixprec_scale_of_amax_run_(amax, max, power_of_two);
+    mixprec_fp_end_(environment);
+    return scale;
+}
+
+MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
+                                                        float *history, size_t length) {
+    size_t i;
+    if (!mixprec_f32_bits_(mixprec_quant_max_(dtype)))
+        return MIXPREC_ERR_DTYPE;
+    if (!scaling || !history)
+        return MIXPREC_ERR_NULL;
+    if (!length)
+        return MIXPREC_ERR_RANGE;
+    scaling->scale = 1.0f;
+    scaling->margin = 0;
+    scaling->most_recent = 0;
+    scaling->dtype = dtype;
+    scaling->history = history;
+    scaling->history_length = length;
+    for (i = 0; i < length; i++)
+        history[i] = 0;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *s, float amax) {
+    mixprec_fp_ environment;
+    if (!s || !s->history)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_f32_bits_(mixprec_quant_max_(s->dtype)))
+        return MIXPREC_ERR_DTYPE;
+    if (s->history_length == 0 || s->margin < -64 || s->margin > 64)
+        return MIXPREC_ERR_RANGE;
+    environment = mixprec_fp_begin_();
+    mixprec_delayed_scaling_run_(s, amax);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+/* Bytes from the first element of a matrix to its last; fills in the leading dimension. */
+static mixprec_status mixprec_check_rows_(size_t rows, size_t columns, size_t *ld, size_t size, size_t *bytes) {
+    if (*ld == 0)
+        *ld = columns;
+    if (*ld < columns)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    *bytes = 0;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (columns > SIZE_MAX / 16 || (rows > 1 && *ld > (SIZE_MAX / 16 - columns) / (rows - 1)))
+        return MIXPREC_ERR_SIZE;
+    *bytes = ((rows - 1) * *ld + columns) * size;
+    return MIXPREC_OK;
+}
+
+/* Fills in the zeros of a layout of scales. */
+static mixprec_status mixprec_check_blocks_(size_t rows, size_t columns, size_t *block_rows, size_t *block_columns,
+                                            size_t *ld, size_t *bytes) {
+    if (*block_rows == 0 || *block_rows > rows)
+        *block_rows = rows ? rows : 1;
+    if (*block_columns == 0 || *block_columns > columns)
+        *block_columns = columns ? columns : 1;
+    return mixprec_check_rows_(rows ? (rows - 1) / *block_rows + 1 : 0,
+                               columns ? (columns - 1) / *block_columns + 1 : 0, ld, sizeof(float), bytes);
+}
+
+MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
+    const mixprec_kernels_ *kernels;
+    mixprec_quantize_desc d;
+    size_t src_bytes, dst_bytes, scale_bytes, amax_bytes;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    d = *desc;
+    if (!mixprec_is_tensor_type_(d.src_type) || !mixprec_f32_bits_(mixprec_quant_max_(d.dst_type)))
+        return MIXPREC_ERR_DTYPE;
+    if (!mixprec_is_round_(d.round))
+        return MIXPREC_ERR_ROUND;
+    kernels = mixprec_kernels_of_(d.isa);
+    if (!kernels)
+        return MIXPREC_ERR_ISA;
+    status = mixprec_check_rows_(d.rows, d.columns, &d.src_ld, mixprec_size_of_(d.src_type), &src_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_rows_(d.rows, d.columns, &d.dst_ld, mixprec_size_of_(d.dst_type), &dst_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_blocks_(d.rows, d.columns, &d.block_rows, &d.block_columns, &d.scales_ld, &scale_bytes);
+    if (status != MIXPREC_OK)
+        return status;
+    if (d.scale && (d.block_rows < d.rows || d.block_columns < d.columns))
+        return MIXPREC_ERR_RANGE;
+    if (d.scale && mixprec_f32_bits_(*d.scale) - 0x00800000u >= 0x7F000000u)
+        return MIXPREC_ERR_SCALE;
+    if (d.rows && d.columns && (!d.src || !d.dst || !d.scales))
+        return MIXPREC_ERR_NULL;
+    amax_bytes = d.amax ? sizeof *d.amax : 0;
+    if (mixprec_overlap_(d.dst, dst_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.scales, scale_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.scales, scale_bytes, d.dst, dst_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.dst, dst_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.scales, scale_bytes))
+        return MIXPREC_ERR_OVERLAP;
+    environment = mixprec_fp_begin_();
+    mixprec_quantize_run_(kernels, &d);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
+                                              mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
+                                              const mixprec_scales *scales) {
+    mixprec_scales s = MIXPREC_ZERO_;
+    size_t src_bytes, dst_bytes, scale_bytes, i, j;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (scales)
+        s = *scales;
+    if (!mixprec_is_tensor_type_(dst_type) || !mixprec_f32_bits_(mixprec_quant_max_(src_type)))
+        return MIXPREC_ERR_DTYPE;
+    status = mixprec_check_rows_(rows, columns, &src_ld, mixprec_size_of_(src_type), &src_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_rows_(rows, columns, &dst_ld, mixprec_size_of_(dst_type), &dst_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_blocks_(rows, columns, &s.block_rows, &s.block_columns, &s.ld, &scale_bytes);
+    if (status != MIXPREC_OK || !rows || !columns)
+        return status;
+    if (!src || !dst)
+        return MIXPREC_ERR_NULL;
+    if (mixprec_overlap_(dst, dst_bytes, src, src_bytes) ||
+        (s.values && mixprec_overlap_(dst, dst_bytes, s.values, scale_bytes)))
+        return MIXPREC_ERR_OVERLAP;
+    for (i = 0; i <= (rows - 1) / s.block_rows && s.values; i++)
+        for (j = 0; j <= (columns - 1) / s.block_columns; j++)
+            if (mixprec_f32_bits_(s.values[i * s.ld + j]) - 1u >= 0x7F7FFFFFu)
+                return MIXPREC_ERR_SCALE;
+    environment = mixprec_fp_begin_();
+    mixprec_dequantize_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dst, dst_type, dst_ld, src, src_type, src_ld, rows,
+                            columns, &s);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+#endif
+
+/* ---- optimisers ---- */
+
+#ifndef MIXPREC_NO_OPTIM
+MIXPREC_API void mixprec_sgd_init(mixprec_sgd *sgd) {
+    static const mixprec_sgd defaults = {1e-3, 0, 0, 0, 0, 0};
+    if (sgd)
+        *sgd = defaults;
+}
+
+MIXPREC_API void mixprec_adam_init(mixprec_adam *adam) {
+    static const mixprec_adam defaults = {1e-3, 0.9, 0.999, 1e-8, 0, 0, 0};
+    if (adam)
+        *adam = defaults;
+}
+
+MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam) {
+    static const mixprec_adam defaults = {1e-3, 0.9, 0.999, 1e-8, 1e-2, 1, 0};
+    if (adam)
+        *adam = defaults;
+}
+
+MIXPREC_API float mixprec_inverse_scale(float scale) {
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    float inverse = mixprec_inverse_run_(scale);
+    mixprec_fp_end_(environment);
+    return inverse;
+}
+
+MIXPREC_API int mixprec_found_inf(double sum_squares) {
+    return (mixprec_f64_bits_(sum_squares) >> 52 & 0x7FFu) == 0x7FFu;
+}
+
+MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale) {
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    double norm = mixprec_gradient_norm_run_(sum_squares, inverse_scale);
+    mixprec_fp_end_(environment);
+    return norm;
+}
+
+MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
+    uint64_t bits = mixprec_f64_bits_(max_norm);
+    mixprec_fp_ environment;
+    float clip;
+    if (bits >> 63 || bits == 0)
+        return 1.0f;
+    environment = mixprec_fp_begin_();
+    clip = mixprec_clip_run_(norm, max_norm);
+    mixprec_fp_end_(environment);
+    return clip;
+}
+
+/* Finite and at least 0, by the bits. */
+static int mixprec_is_hyperparameter_(double x) {
+    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52;
+}
+static int mixprec_is_beta_(double x) {
+    return mixprec_f64_bits_(x) < (uint64_t)1023 << 52;
+}
+
+static mixprec_status mixprec_check_parameter_(const mixprec_parameter *p, int moments, int skip, mixprec_step_ *step,
+                                               const mixprec_kernels_ **kernels) {
+    const void *arrays[6];
+    size_t bytes[6], model_size = mixprec_size_of_(p->model_type), i, j;
+    if (!mixprec_is_compute_type_(p->grad_type) || (p->model && !mixprec_is_tensor_type_(p->model_type)))
+        return MIXPREC_ERR_DTYPE;
+    if (!mixprec_is_round_(p->round))
+        return MIXPREC_ERR_ROUND;
+    if (!mixprec_is_overflow_(p->overflow))
+        return MIXPREC_ERR_OVERFLOW;
+    *kernels = mixprec_kernels_of_(p->isa);
+    if (!*kernels)
+        return MIXPREC_ERR_ISA;
+    if (p->compensation && (p->master || p->round != MIXPREC_ROUND_NEAREST_EVEN))
+        return MIXPREC_ERR_OPTIMIZER;
+    if (p->n && (!p->grad || (!p->master && !p->model) || (moments > 0 && !p->moment1) || (moments > 1 && !p->moment2)))
+        return MIXPREC_ERR_NULL;
+    if (!skip &&
+        (mixprec_f32_bits_(step->inverse_scale) - 1u >= 0x7F7FFFFFu || mixprec_f32_bits_(step->clip) >= 0x7F800000u))
+        return MIXPREC_ERR_SCALE;
+    if (p->n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    arrays[0] = p->grad;
+    arrays[1] = p->master;
+    arrays[2] = p->model;
+    arrays[3] = p->compensation;
+    arrays[4] = moments > 0 ? p->moment1 : NULL;
+    arrays[5] = moments > 1 ? p->moment2 : NULL;
+    for (i = 0; i < 6; i++) {
+        bytes[i] = arrays[i] ? p->n * (i == 0 ? mixprec_size_of_(p->grad_type) : i == 2 || i == 3 ? model_size : 4) : 0;
+        for (j = 0; j < i; j++)
+            if (mixprec_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
+                return MIXPREC_ERR_OVERLAP;
+    }
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
+                                            float inverse_scale, float clip, int found_inf) {
+    mixprec_step_ step = MIXPREC_ZERO_;
+    const mixprec_kernels_ *kernels;
+    mixprec_parameter p;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    int momentum;
+    if (!sgd || !parameter)
+        return MIXPREC_ERR_NULL;
+    momentum = mixprec_f64_bits_(sgd->momentum) != 0;
+    if (!mixprec_is_hyperparameter_(sgd->learning_rate) || !mixprec_is_hyperparameter_(sgd->momentum) ||
+        !mixprec_is_hyperparameter_(sgd->dampening) || !mixprec_is_hyperparameter_(sgd->weight_decay) ||
+        sgd->step == 0 || (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) != 0)))
+        return MIXPREC_ERR_OPTIMIZER;
+    step.inverse_scale = inverse_scale;
+    step.clip = clip;
+    p = *parameter;
+    status = mixprec_check_parameter_(&p, momentum, found_inf, &step, &kernels);
+    if (status != MIXPREC_OK || found_inf)
+        return status;
+    if (!momentum)
+        p.moment1 = NULL;
+    p.moment2 = NULL;
+    environment = mixprec_fp_begin_();
+    mixprec_sgd_constants_(&step, sgd);
+    mixprec_step_run_(kernels, kernels->sgd, &p, &step);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mixprec_parameter *parameter,
+                                             float inverse_scale, float clip, int found_inf) {
+    mixprec_step_ step = MIXPREC_ZERO_;
+    const mixprec_kernels_ *kernels;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (!adam || !parameter)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_is_hyperparameter_(adam->learning_rate) || !mixprec_is_hyperparameter_(adam->epsilon) ||
+        !mixprec_is_hyperparameter_(adam->weight_decay) || !mixprec_is_beta_(adam->beta1) ||
+        !mixprec_is_beta_(adam->beta2) || adam->step == 0)
+        return MIXPREC_ERR_OPTIMIZER;
+    step.inverse_scale = inverse_scale;
+    step.clip = clip;
+    status = mixprec_check_parameter_(parameter, 2, found_inf, &step, &kernels);
+    if (status != MIXPREC_OK || found_inf)
+        return status;
+    environment = mixprec_fp_begin_();
+    mixprec_adam_constants_(&step, adam);
+    mixprec_step_run_(kernels, kernels->adam, parameter, &step);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor) {
+    mixprec_fp_ environment;
+    if (!mixprec_is_compute_type_(x_type))
+        return MIXPREC_ERR_DTYPE;
+    if (n && (!sum || !x))
+        return MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    if (mixprec_overlap_(sum, n * sizeof *sum, x, n * mixprec_size_of_(x_type)))
+        return MIXPREC_ERR_OVERLAP;
+    environment = mixprec_fp_begin_();
+    mixprec_accumulate_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), sum, x, x_type, n, factor);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
+                                         uint64_t step) {
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    double rate = mixprec_warmup_cosine_run_(peak, least, warmup_steps, total_steps, step);
+    mixprec_fp_end_(environment);
+    return rate;
+}
+#endif
+
+/* ---- policies ---- */
+
+#ifndef MIXPREC_NO_POLICY
+MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text) {
+    static const struct {
+        const char *name; /* between spaces */
+        mixprec_policy policy;
+    } presets[] = {
+        {" O0 ", {MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, 0, 0, 0}},
+        {" O1 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
+        {" O2 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 1, 1}},
+        {" O3 ", {MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 0, 0}},
+        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
+        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 1, 0, 0}},
+        {" fp8_hybrid ", {MIXPREC_F32, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_E5M2, 1, 0, 0}},
+    };
+    mixprec_policy p = MIXPREC_ZERO_;
+    size_t length = 0, i;
+    int keys = 0;
+    if (!policy || !text)
+        return MIXPREC_ERR_NULL;
+    for (; text[length]; length++)
+        keys |= text[length] == '=';
+    for (i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (mixprec_in_list_(presets[i].name, text, length)) {
+            *policy = presets[i].policy;
+            return MIXPREC_OK;
+        }
+    if (!keys)
+        p.param = p.compute = p.output = p.gradient = mixprec_policy_dtype_(text, length);
+    for (i = 0; keys && i <= length; i++) {
+        mixprec_dtype dtype, *field;
+        const char *key = text + i;
+        size_t key_length = 0, value_length = 0;
+        while (key[key_length] && key[key_length] != '=' && key[key_length] != ',')
+            key_length++;
+        if (key[key_length] != '=')
+            return MIXPREC_ERR_POLICY;
+        while (key[key_length + 1 + value_length] && key[key_length + 1 + value_length] != ',')
+            value_length++;
+        field = mixprec_in_list_(" p params ", key, key_length)     ? &p.param
+                : mixprec_in_list_(" c compute ", key, key_length)  ? &p.compute
+                : mixprec_in_list_(" o output ", key, key_length)   ? &p.output
+                : mixprec_in_list_(" g gradient ", key, key_length) ? &p.gradient
+                                                                    : NULL;
+        dtype = mixprec_policy_dtype_(key + key_length + 1, value_length);
+        if (!field || *field != MIXPREC_NONE || dtype == MIXPREC_NONE)
+            return MIXPREC_ERR_POLICY;
+        *field = dtype;
+        i += key_length + 1 + value_length;
+    }
+    if (keys && p.param == MIXPREC_NONE)
+        p.param = MIXPREC_F32;
+    if (p.compute == MIXPREC_NONE)
+        p.compute = p.param;
+    if (p.output == MIXPREC_NONE)
+        p.output = p.compute;
+    if (p.gradient == MIXPREC_NONE)
+        p.gradient = p.compute;
+    if (!mixprec_policy_is_sound_(&p))
+        return MIXPREC_ERR_POLICY;
+    p.per_operation = 1;
+    p.loss_scaling = p.compute == MIXPREC_F16 || p.gradient == MIXPREC_F16;
+    *policy = p;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy) {
+    static const char keys[4][4] = {"p=", ",c=", ",o=", ",g="};
+    mixprec_dtype dtypes[4];
+    char line[64];
+    size_t length = 0, i, j;
+    if (!text || !policy)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_policy_is_sound_(policy))
+        return MIXPREC_ERR_DTYPE;
+    dtypes[0] = policy->param;
+    dtypes[1] = policy->compute;
+    dtypes[2] = policy->output;
+    dtypes[3] = policy->gradient;
+    for (i = 0; i < (policy->gradient == policy->compute ? 3u : 4u); i++) {
+        const char *name = mixprec_policy_name_(dtypes[i]);
+        for (j = 0; keys[i][j]; j++)
+            line[length++] = keys[i][j];
+        for (j = 0; name[j]; j++)
+            line[length++] = name[j];
+    }
+    line[length++] = 0;
+    if (length > size)
+        return MIXPREC_ERR_RANGE;
+    mixprec_copy_(text, line, length);
+    return MIXPREC_OK;
+}
+
+/* The lists of PyTorch's documentation, "Automatic Mixed Precision package", CUDA ops; and attention, which
+   aten/src/ATen/autocast_mode.h has, too. */
+MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
+    static const char low[] = " __matmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul multi_dot conv1d conv2d "
+                              "conv3d conv_transpose1d conv_transpose2d conv_transpose3d GRUCell linear LSTMCell "
+                              "matmul mm mv prelu RNNCell scaled_dot_product_attention ";
+    static const char f32[] =
+        " __pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss "
+        "cdist cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss "
+        "kl_div l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss "
+        "multilabel_margin_loss multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
+        "rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum renorm tan triplet_margin_loss ";
+    static const char promote[] =
+        " addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot ";
+    size_t length = 0;
+    while (operation && operation[length])
+        length++;
+    return mixprec_in_list_(low, operation, length)       ? MIXPREC_AUTOCAST_LOW
+           : mixprec_in_list_(f32, operation, length)     ? MIXPREC_AUTOCAST_F32
+           : mixprec_in_list_(promote, operation, length) ? MIXPREC_AUTOCAST_PROMOTE
+                                                          : MIXPREC_AUTOCAST_UNLISTED;
+}
+
+MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
+                                                   mixprec_dtype widest) {
+    static const char norms[] = " batch_norm group_norm instance_norm layer_norm rms_norm ";
+    size_t length = 0;
+    if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
+        return MIXPREC_NONE;
+    while (operation[length])
+        length++;
+    if (!policy->per_operation)
+        return policy->f32_norms && mixprec_in_list_(norms, operation, length) ? MIXPREC_F32 : policy->compute;
+    switch (mixprec_autocast_of(operation)) {
+    case MIXPREC_AUTOCAST_LOW: return policy->compute;
+    case MIXPREC_AUTOCAST_F32: return widest == MIXPREC_F64 ? widest : MIXPREC_F32;
+    case MIXPREC_AUTOCAST_PROMOTE:
+        return mixprec_size_of_(widest) < mixprec_size_of_(policy->output) ? policy->output : widest;
+    case MIXPREC_AUTOCAST_UNLISTED: break;
+    }
+    return widest;
+}
+#endif
+
+/* ---- checkpoints ---- */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+MIXPREC_API uint64_t mixprec_checkpoint_size(const mixprec_checkpoint_item *items, size_t count) {
+    return mixprec_checkpoint_check_(items, count) == MIXPREC_OK ? mixprec_checkpoint_bytes_(items, count) : 0;
+}
+
+MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_write write, void *context) {
+    mixprec_stream_ s;
+    mixprec_status status = mixprec_checkpoint_check_(items, count);
+    if (status == MIXPREC_OK && !write)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    s.mode = MIXPREC_SAVE_;
+    s.write = write;
+    s.context = context;
+    s.offset = s.hash = 0;
+    s.fill = 0;
+    s.status = MIXPREC_OK;
+    mixprec_expect_bytes_(&s, mixprec_magic_, sizeof mixprec_magic_);
+    mixprec_expect_(&s, 1, 4);
+    mixprec_expect_(&s, count, 4);
+    mixprec_expect_(&s, mixprec_checkpoint_bytes_(items, count), 8);
+    mixprec_walk_(&s, items, count);
+    s.hash = mixprec_hash_(s.hash, s.bytes, s.fill);
+    mixprec_flush_(&s);
+    mixprec_expect_(&s, s.hash, 8);
+    mixprec_flush_(&s);
+    return s.status;
+}
+
+MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_read read, void *context) {
+    mixprec_stream_ s;
+    mixprec_status status = mixprec_checkpoint_check_(items, count);
+    if (status == MIXPREC_OK && !read)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    s.read = read;
+    s.context = context;
+    s.hash = 0;
+    s.status = MIXPREC_OK;
+    status = mixprec_checkpoint_verify_(&s, count);
+    for (s.mode = MIXPREC_COMPARE_; s.mode <= MIXPREC_LOAD_ && status == MIXPREC_OK; s.mode++) {
+        s.offset = MIXPREC_HEADER_BYTES_;
+        mixprec_walk_(&s, items, count);
+        status = s.status;
+    }
+    return status;
+}
+
+MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n) {
+    mixprec_buffer *b = (mixprec_buffer *)buffer;
+    if (n > b->size - b->used)
+        return 0;
+    mixprec_copy_(b->bytes + b->used, bytes, n);
+    b->used += n;
+    return n;
+}
+
+MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n) {
+    const mixprec_buffer *b = (const mixprec_buffer *)buffer;
+    if (offset >= b->size)
+        return 0;
+    n = mixprec_min_(n, b->size - (size_t)offset);
+    mixprec_copy_(bytes, b->bytes + (size_t)offset, n);
+    return n;
+}
+#endif
+
+/* ---- layers ---- */
 
 #ifndef MIXPREC_NO_LAYERS
 /* An argument of a layer: an array of `count` elements of a type. */
