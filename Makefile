@@ -81,4 +81,4 @@ $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
 FORCE:
 
--include bench/bench.mk tests/proofs/proofs.mk
+-include bench/bench.mk bench/train.mk tests/proofs/proofs.mk
