@@ -252,7 +252,7 @@ static void start(run *r, const mode *m, const task *t, int seed, train_result *
     r->scratch = (float *)allocate(r, (BATCH + HIDDEN) * widest * sizeof(float), 0);
     mixprec_adam_init(&r->adam);
     mixprec_scaler_init(&r->scaler);
-    r->scaler.growth_interval = 100; /* of 300 steps, not of 100,000 */
+    r->scaler.growth_interval = 50; /* of 300 steps, not of 100,000 */
     if (m->scaling == STATIC_SCALE)
         check(mixprec_scaler_init_static(&r->scaler, 65536));
 }
