@@ -11,7 +11,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -We
 export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
-TESTS = convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint
+TESTS = convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint layers
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
@@ -81,4 +81,4 @@ $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
 FORCE:
 
--include bench/bench.mk tests/proofs/proofs.mk
+-include bench/bench.mk bench/train.mk tests/proofs/proofs.mk

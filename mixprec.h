@@ -49,6 +49,7 @@
      [OPTIM]      optimisers
      [POLICY]     which dtype where
      [CHECKPOINT] the state of a training run as a stream of bytes
+     [LAYERS]     forward and backward passes of neural networks
      [DISPATCH]   one table of kernels for each instruction set
      [PUBLIC]     argument checks and entry points
      [HISTORY]    changes and the licence text
@@ -82,6 +83,7 @@
    MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_accumulate, mixprec_warmup_cosine.
    MIXPREC_NO_POLICY        Leaves out the mixprec_policy_ functions, mixprec_autocast_of.
    MIXPREC_NO_CHECKPOINT    Leaves out the mixprec_checkpoint_ and mixprec_buffer_ functions.
+   MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
    MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. 32768.
@@ -334,7 +336,9 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_VERSION, "a checkpoint of an unknown version")                                                       \
     X(MIXPREC_ERR_TRUNCATED, "the checkpoint ends too early")                                                          \
     X(MIXPREC_ERR_CHECKSUM, "the checkpoint is damaged")                                                               \
-    X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")
+    X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")                                             \
+    X(MIXPREC_ERR_INDEX, "an index, of a class or a token, is too large")                                              \
+    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")
 
 typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
@@ -442,6 +446,14 @@ typedef struct mixprec_scaler {
     int32_t hysteresis_used; /* overflows so far that count towards hysteresis; 0 again after a growth interval */
     int32_t found_inf;       /* an Inf or NaN was seen since the last update */
 } mixprec_scaler;
+
+/* The shape of a 2-D convolution. Strides and dilations of 0 mean 1. Height comes before width. */
+typedef struct mixprec_conv2d {
+    size_t batch, channels, height, width; /* of the input */
+    size_t filters, kernel_height, kernel_width;
+    size_t stride_y, stride_x, dilation_y, dilation_x;
+    size_t padding_y, padding_x; /* zeros on each side */
+} mixprec_conv2d;
 
 /* What narrowing would do to an array; from mixprec_stats. */
 typedef struct mixprec_statistics {
@@ -1506,6 +1518,152 @@ MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t 
 MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n);
 #endif
 
+/* ---- layers ---- */
+
+#ifndef MIXPREC_NO_LAYERS
+/* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums and transcendental functions in f64, each sum in index order; results
+   are narrowed to nearest even with the IEEE overflow policy, so that an overflow of a gradient reaches the scaler as
+   Inf or NaN. Nothing is allocated, and the bits are the same on every instruction set and compiler. Matrices are rows
+   x columns, without gaps.
+
+   Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
+   stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
+   set them to zero when a step begins. One call for all rows, and calls for parts of them one after the other, give the
+   same bits.
+
+   A first argument may be the same memory as an input of the same shape where the element size is the same, unless a
+   comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
+   MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
+
+/* y = activation(x), each element rounded once from f64 to f32. */
+MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            size_t n, mixprec_activation activation);
+
+/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0.
+   MIXPREC_ERR_ACTIVATION. */
+MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     size_t n, mixprec_activation activation);
+
+/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max; log_softmax is the logarithm of that. A row that
+   contains NaN or +Inf, or nothing but -Inf, becomes NaN. */
+MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                               size_t rows, size_t columns);
+
+/* dx = y (dy - sum_k dy[k] y[k]) for each row; y is what mixprec_softmax gave. */
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns);
+
+/* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
+   (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
+   1/n, times the scaler's scale for loss scaling. Rows with a negative target are left out: their loss and gradients
+   are 0. dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
+MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
+                                                 const void *logits, mixprec_dtype logits_type, const int32_t *targets,
+                                                 size_t rows, size_t columns, double scale);
+
+/* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
+   1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2. gamma and beta have `columns` elements of
+   parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward pass; each may
+   be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
+MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, size_t rows, size_t columns,
+                                              double epsilon);
+
+/* From the same x, gamma, mean and rstd: dx, and dgamma += sum dy (x - mean) rstd, dbeta += sum dy over the rows, in
+   f32. Each of dx, dgamma and dbeta may be NULL: threads that share the rows pass NULL for the sums, which one call
+   adds. */
+MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t rows, size_t columns);
+
+/* The same without mean and beta: y = x rstd gamma, rstd = 1 / sqrt(mean of x^2 + epsilon). Zhang, Sennrich,
+   arXiv:1910.07467. */
+MIXPREC_API mixprec_status mixprec_rms_norm(void *y, mixprec_dtype y_type, float *rstd, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                            size_t rows, size_t columns, double epsilon);
+MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     const void *gamma, mixprec_dtype parameter_type, const float *rstd,
+                                                     size_t rows, size_t columns);
+
+/* Batch normalisation (Ioffe, Szegedy, arXiv:1502.03167) of a tensor of samples x channels x pixels (NCHW; pixels is 1
+   after a dense layer): each channel is normalised over samples and pixels, with gamma and beta of `channels` elements.
+   mean and rstd, of `channels` elements, are what the backward pass needs. running_mean and running_variance, when not
+   NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance, as
+   PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <=
+   momentum <= 1. */
+MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, float *running_mean,
+                                              float *running_variance, double momentum, size_t samples, size_t channels,
+                                              size_t pixels, double epsilon);
+/* y = (x - running_mean) / sqrt(running_variance + epsilon) gamma + beta. */
+MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y_type, const void *x,
+                                                        mixprec_dtype x_type, const void *gamma, const void *beta,
+                                                        mixprec_dtype parameter_type, const float *running_mean,
+                                                        const float *running_variance, size_t samples, size_t channels,
+                                                        size_t pixels, double epsilon);
+/* As mixprec_layer_norm_backward. */
+MIXPREC_API mixprec_status mixprec_batch_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t samples, size_t channels,
+                                                       size_t pixels);
+
+/* y[i][j] = x[i][j] + bias[j] (GEMM's descriptor adds a bias, too), and dbias[j] += sum_i dy[i][j]. ld is the distance
+   in elements between rows of dy, 0 meaning columns: threads may share the columns. MIXPREC_ERR_LEADING_DIMENSION. */
+MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            const void *bias, mixprec_dtype bias_type, size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
+                                                 size_t columns, size_t ld);
+
+/* y[i] = table[tokens[i]] for i < count; a row has `width` elements, the table `vocabulary` rows. A negative token gives
+   a row of zeros, and no gradient. MIXPREC_ERR_INDEX when a token is not below vocabulary. Not in place. */
+MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
+                                             const int32_t *tokens, size_t count, size_t vocabulary, size_t width);
+/* dtable[tokens[i]] += dy[i], in the order of i. */
+MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void *dy, mixprec_dtype dy_type,
+                                                      const int32_t *tokens, size_t count, size_t vocabulary,
+                                                      size_t width);
+
+/* Dropout: y[i] = x[i] / (1 - probability), or 0 where mixprec_random_bits(seed, offset + i) < 2^32 probability. The
+   same call on dy is the backward pass: the mask is not stored. MIXPREC_ERR_PARAMETER unless 0 <= probability <= 1. */
+MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
+                                           float probability, uint64_t seed, uint64_t offset);
+
+#ifndef MIXPREC_NO_GEMM
+/* 2-D convolution (cross-correlation, as in all frameworks) of NCHW tensors by way of im2col and mixprec_gemm_ex: x is
+   batch x channels x height x width, weight is filters x channels x kernel_height x kernel_width, y is batch x filters
+   x output height x output width; mixprec_conv2d_output tells the latter two. bias has `filters` elements and may be
+   NULL. backward_weight adds to dweight and dbias, image by image; dbias may be NULL. In the other two the images of a
+   batch do not depend on each other. workspace: any memory of as many bytes as mixprec_conv2d_workspace tells, the same
+   for all three and all dtypes (MIXPREC_ERR_WORKSPACE). MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the
+   kernel is larger than the padded image. Not in place. */
+MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
+MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
+MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
+                                                  const void *x, mixprec_dtype x_type, const void *weight,
+                                                  mixprec_dtype weight_type, const void *bias, mixprec_dtype bias_type,
+                                                  void *workspace, size_t workspace_size);
+MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *layer, void *dx, mixprec_dtype dx_type,
+                                                         const void *dy, mixprec_dtype dy_type, const void *weight,
+                                                         mixprec_dtype weight_type, void *workspace,
+                                                         size_t workspace_size);
+MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *layer, float *dweight, float *dbias,
+                                                          const void *dy, mixprec_dtype dy_type, const void *x,
+                                                          mixprec_dtype x_type, void *workspace, size_t workspace_size);
+#endif
+#endif
+
 #endif /* MIXPREC_H: stop reading here if you only use the library. */
 
 #ifdef MIXPREC_IMPLEMENTATION
@@ -1895,29 +2053,29 @@ MIXPREC_NOINLINE_ float mixprec_exp_(float x) {
     return mixprec_to_f32_(mixprec_exp_f64_(x > 104 ? 104.0 : x < -104 ? -104.0 : (double)x));
 }
 
-/* log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s, s = (m - 1) / (m + 1), by its series. */
-MIXPREC_NOINLINE_ float mixprec_log_(float x) {
+/* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
+   s = (m - 1) / (m + 1), by its series. */
+MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
     static const double series[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
-    uint32_t bits = mixprec_f32_bits_(x);
-    uint64_t wide;
+    uint64_t bits = mixprec_f64_bits_(x);
+    int e = (int)((bits - 0x3FE6A09E667F3BCDu) >> 52); /* modulo 2^12; the constant is sqrt(1/2) */
     double m, s;
-    int e;
+    e = e >= 0x800 ? e - 0x1000 : e;
+    m = mixprec_f64_from_bits_(bits - ((uint64_t)(int64_t)e << 52));
+    s = (m - 1) / (m + 1);
+    MIXPREC_KEEP_(s);
+    m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
+    return mixprec_times_((double)e, 0.69314718055994531) + m;
+}
+MIXPREC_NOINLINE_ float mixprec_log_(float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
     if (mixprec_is_nan_(x))
         return mixprec_quiet_(x);
     if (bits << 1 == 0)
         return mixprec_f32_from_bits_(0xFF800000u);
     if (bits >> 31)
         return mixprec_f32_from_bits_(0x7FC00000u);
-    if (bits == 0x7F800000u)
-        return x;
-    wide = mixprec_f32_bits_to_f64_bits_(bits);
-    e = (int)((wide - 0x3FE6A09E667F3BCDu) >> 52); /* biased by 2^12; the constant is sqrt(1/2) */
-    e = e >= 0x800 ? e - 0x1000 : e;
-    m = mixprec_f64_from_bits_(wide - ((uint64_t)(int64_t)e << 52));
-    s = (m - 1) / (m + 1);
-    MIXPREC_KEEP_(s);
-    m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
-    return mixprec_to_f32_(mixprec_times_((double)e, 0.69314718055994531) + m);
+    return bits == 0x7F800000u ? x : mixprec_to_f32_(mixprec_log_f64_((double)x));
 }
 
 /* 1 - 2 / (exp 2x + 1); near 0, where that cancels, the Taylor series. */
@@ -6608,6 +6766,551 @@ static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t coun
 #endif /* MIXPREC_NO_CHECKPOINT */
 
 /* ================================================================================================================== */
+/* [LAYERS] Forward and backward passes of neural networks                                                            */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_LAYERS
+
+/* Bits do not depend on contraction: wherever a product meets a sum, either both factors are floats in f64, so that the
+   product is exact, or mixprec_times_ keeps them apart. */
+
+/* How results are narrowed: nearest even, IEEE overflow. */
+static const mixprec_how_ mixprec_nearest_ = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+
+/* A tensor as a layer reads or writes it, block by block. */
+typedef struct mixprec_tensor_ {
+    const mixprec_kernels_ *kernels;
+    char *data;
+    mixprec_dtype type;
+} mixprec_tensor_;
+
+static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
+    mixprec_load_(t->kernels, dst, t->data + index * mixprec_size_of_(t->type), t->type, n);
+}
+static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
+    mixprec_store_(t->kernels, t->data + index * mixprec_size_of_(t->type), t->type, src, n, &mixprec_nearest_);
+}
+
+/* exp(x) for any x, in f64; 0 where it is far below fp32. */
+static double mixprec_exp_any_(double x) {
+    if ((mixprec_f64_bits_(x) & ~((uint64_t)1 << 63)) > (uint64_t)0x7FF << 52)
+        return x;
+    return x < -200 ? 0.0 : mixprec_exp_f64_(x > 200 ? 200.0 : x);
+}
+/* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
+static float mixprec_inverse_root_(double x) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    if (bits << 1 == 0)
+        return mixprec_f32_from_bits_(0x7F800000u);
+    if (bits >= (uint64_t)0x7FF << 52) /* Inf, NaN, negative */
+        return bits == (uint64_t)0x7FF << 52 ? 0.0f : mixprec_f32_from_bits_(0x7FC00000u);
+    return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
+}
+
+/* ---- activations ---- */
+
+/* The derivatives; c is 1 - s, exact enough where s is near 1. */
+static double mixprec_slope_(mixprec_activation activation, float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
+    double z = (double)x, e, s, c, u;
+    if (activation == MIXPREC_ACTIVATION_NONE)
+        return 1;
+    if (mixprec_is_nan_(x))
+        return (double)mixprec_quiet_(x);
+    if (activation == MIXPREC_ACTIVATION_RELU || (bits & 0x7FFFFFFFu) > 0x43000000u) /* 2^7 */
+        return bits >> 31 || bits == 0 || activation == MIXPREC_ACTIVATION_TANH ? 0 : 1;
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        return 0.5 * mixprec_erfc_f64_(mixprec_times_(z, -0.70710678118654752)) +
+               mixprec_times_(z, mixprec_times_(0.39894228040143268, mixprec_exp_any_(-0.5 * mixprec_times_(z, z))));
+    u = activation == MIXPREC_ACTIVATION_TANH ? 2 * z : z;
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* as in mixprec_activate_ */
+        u = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
+    e = mixprec_exp_f64_(u > 300 ? -300.0 : u < -300 ? 300.0 : -u);
+    s = 1 / (1 + e);
+    c = mixprec_times_(e, s);
+    if (activation == MIXPREC_ACTIVATION_TANH)
+        return 4 * mixprec_times_(s, c);
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* times the derivative of u */
+        z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.21406444881780075));
+    return mixprec_times_(s, 1 + mixprec_times_(z, c));
+}
+
+/* dy == NULL: forward. */
+MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
+                                             mixprec_activation activation) {
+    float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_];
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(in, &x, i, count);
+        if (dy) {
+            mixprec_read_(out, dy, i, count);
+            for (j = 0; j < count; j++)
+                out[j] = mixprec_to_f32_((double)out[j] * mixprec_slope_(activation, in[j]));
+        } else
+            for (j = 0; j < count; j++)
+                out[j] = mixprec_activate_(activation, in[j]);
+        mixprec_write_(&y, i, out, count);
+    }
+}
+
+/* ---- softmax ---- */
+
+/* The maximum of a row, NaN aside, and the sum of exp(x - max). */
+static float mixprec_softmax_sum_(const mixprec_tensor_ *x, size_t first, size_t n, double *sum) {
+    float block[MIXPREC_BLOCK_], max = mixprec_f32_from_bits_(0xFF800000u);
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, x, first + i, count);
+        for (j = 0; j < count; j++)
+            max = block[j] > max ? block[j] : max;
+    }
+    *sum = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, x, first + i, count);
+        for (j = 0; j < count; j++)
+            *sum += mixprec_exp_any_((double)block[j] - (double)max);
+    }
+    return max;
+}
+
+/* log of a sum of at least one exp(0), or NaN. */
+static double mixprec_log_sum_(double sum) {
+    return mixprec_f64_bits_(sum) >= (uint64_t)0x7FF << 52 ? sum : mixprec_log_f64_(sum);
+}
+
+MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t rows, size_t columns,
+                                            int logarithm) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        double log_sum = logarithm ? mixprec_log_sum_(sum) : 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++) {
+                double z = (double)block[j] - max;
+                block[j] = mixprec_to_f32_(logarithm ? z - log_sum : mixprec_exp_any_(z) / sum);
+            }
+            mixprec_write_(&y, row * columns + i, block, count);
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_softmax_backward_run_(mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
+                                                     size_t rows, size_t columns) {
+    float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum = 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(g, &dy, row * columns + i, count);
+            mixprec_read_(p, &y, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                sum += (double)g[j] * (double)p[j];
+        }
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(g, &dy, row * columns + i, count);
+            mixprec_read_(p, &y, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                g[j] = mixprec_to_f32_((double)p[j] * ((double)g[j] - sum));
+            mixprec_write_(&dx, row * columns + i, g, count);
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_cross_entropy_run_(mixprec_tensor_ d, float *losses, mixprec_tensor_ x,
+                                                  const int32_t *targets, size_t rows, size_t columns, double scale) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        size_t target = (size_t)targets[row];
+        int counts = targets[row] >= 0;
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        if (losses) {
+            losses[row] = 0;
+            if (counts) {
+                mixprec_read_(block, &x, row * columns + target, 1);
+                losses[row] = mixprec_to_f32_(mixprec_log_sum_(sum) - ((double)block[0] - max));
+            }
+        }
+        for (i = 0; d.data && i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++) {
+                double p = mixprec_exp_any_((double)block[j] - max) / sum;
+                block[j] = counts ? mixprec_to_f32_((p - (i + j == target ? 1 : 0)) * scale) : 0.0f;
+            }
+            mixprec_write_(&d, row * columns + i, block, count);
+        }
+    }
+}
+
+/* ---- normalisation ---- */
+
+/* The elements that are normalised together: a row of a matrix, or a channel of an NCHW tensor. Segments of contiguous
+   elements lie stride apart. */
+typedef struct mixprec_group_ {
+    size_t first, segments, length, stride;
+} mixprec_group_;
+
+/* The block of elements at `position` of the group: where it is in the tensor, and how many they are. */
+static size_t mixprec_group_block_(const mixprec_group_ *g, size_t position, size_t *index) {
+    size_t inside = position % g->length;
+    *index = g->first + position / g->length * g->stride + inside;
+    return mixprec_min_(g->length - inside, MIXPREC_BLOCK_);
+}
+
+typedef struct mixprec_norm_ {
+    mixprec_tensor_ y, x, dy, dx, gamma, beta; /* absent: data is NULL */
+    size_t groups;
+    mixprec_group_ group; /* of the first; its others start `step` later each */
+    size_t step;
+    int by_group;          /* gamma and beta have an element for each group, else for each element of a segment */
+    int centred;           /* 0: RMS norm */
+    float *mean, *rstd;    /* an element for each group */
+    const float *variance; /* given, not computed, as the mean then is */
+    float *dgamma, *dbeta;
+    float *running_mean, *running_variance;
+    double momentum, epsilon;
+} mixprec_norm_;
+
+/* n elements of gamma or beta, or what stands for them. */
+static void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, float absent, size_t group,
+                                     size_t position, float *dst, size_t n) {
+    size_t i;
+    if (t->data && !norm->by_group) {
+        mixprec_read_(dst, t, position % norm->group.length, n);
+        return;
+    }
+    if (t->data)
+        mixprec_read_(&absent, t, group, 1);
+    for (i = 0; i < n; i++)
+        dst[i] = absent;
+}
+
+/* The mean of x, when power is 1, or of (x - centre)^2. */
+static double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power, float centre) {
+    float block[MIXPREC_BLOCK_];
+    size_t n = g->segments * g->length, i, j, count, index;
+    double sum = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_group_block_(g, i, &index);
+        mixprec_read_(block, &norm->x, index, count);
+        if (power == 1)
+            for (j = 0; j < count; j++)
+                sum += (double)block[j];
+        else
+            for (j = 0; j < count; j++) {
+                float d = mixprec_to_f32_((double)block[j] - (double)centre);
+                sum += (double)d * (double)d;
+            }
+    }
+    return sum / (double)n;
+}
+
+/* The normalised x: (x - mean) rstd. */
+static float mixprec_normalised_(float x, float mean, float rstd) {
+    return mixprec_to_f32_(((double)x - (double)mean) * (double)rstd);
+}
+
+static void mixprec_norm_running_(float *running, double value, double momentum) {
+    *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
+}
+
+MIXPREC_NOINLINE_ void mixprec_norm_run_(const mixprec_norm_ *norm) {
+    float x[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
+    mixprec_group_ g = norm->group;
+    size_t group, n = g.segments * g.length, i, j, count, index;
+    for (group = 0; group < norm->groups; group++, g.first += norm->step) {
+        float mean = 0, rstd;
+        double variance;
+        if (norm->variance) {
+            mean = norm->mean[group];
+            variance = (double)norm->variance[group];
+        } else {
+            if (norm->centred)
+                mean = mixprec_to_f32_(mixprec_moment_(norm, &g, 1, 0));
+            variance = mixprec_moment_(norm, &g, 2, mean);
+            if (norm->mean)
+                norm->mean[group] = mean;
+            if (norm->running_mean)
+                mixprec_norm_running_(&norm->running_mean[group], (double)mean, norm->momentum);
+            if (norm->running_variance) /* unbiased; a single element has none */
+                mixprec_norm_running_(&norm->running_variance[group],
+                                      mixprec_times_(variance, (double)n) / (double)(n - (n > 1)), norm->momentum);
+        }
+        rstd = mixprec_inverse_root_(variance + norm->epsilon);
+        if (norm->rstd)
+            norm->rstd[group] = rstd;
+        for (i = 0; i < n; i += count) {
+            count = mixprec_group_block_(&g, i, &index);
+            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
+            mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
+            mixprec_read_(x, &norm->x, index, count);
+            for (j = 0; j < count; j++)
+                x[j] =
+                    mixprec_to_f32_((double)mixprec_normalised_(x[j], mean, rstd) * (double)gamma[j] + (double)beta[j]);
+            mixprec_write_(&norm->y, index, x, count);
+        }
+    }
+}
+
+/* A block of h, the normalised x, and of g, the gradient of gamma h + beta with respect to h. */
+static void mixprec_norm_backward_block_(const mixprec_norm_ *norm, size_t group, size_t position, size_t index,
+                                         size_t count, float *h, float *g) {
+    float gamma[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
+    size_t j;
+    mixprec_read_(h, &norm->x, index, count);
+    mixprec_read_(g, &norm->dy, index, count);
+    mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, position, gamma, count);
+    for (j = 0; j < count; j++) {
+        h[j] = mixprec_normalised_(h[j], mean, norm->rstd[group]);
+        g[j] = mixprec_to_f32_((double)g[j] * (double)gamma[j]);
+    }
+}
+
+/* The gradients of gamma and beta; an element for each group is summed in f64, then added. */
+static void mixprec_norm_parameter_gradients_(const mixprec_norm_ *norm, size_t group, const mixprec_group_ *layout) {
+    float x[MIXPREC_BLOCK_], dy[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
+    size_t n = layout->segments * layout->length, i, j, count, index;
+    double dgamma = 0, dbeta = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_group_block_(layout, i, &index);
+        mixprec_read_(x, &norm->x, index, count);
+        mixprec_read_(dy, &norm->dy, index, count);
+        for (j = 0; j < count; j++) {
+            double product = (double)mixprec_normalised_(x[j], mean, norm->rstd[group]) * (double)dy[j];
+            if (norm->by_group) {
+                dgamma += product;
+                dbeta += (double)dy[j];
+                continue;
+            }
+            if (norm->dgamma)
+                norm->dgamma[i + j] = mixprec_to_f32_((double)norm->dgamma[i + j] + product);
+            if (norm->dbeta)
+                norm->dbeta[i + j] = mixprec_to_f32_((double)norm->dbeta[i + j] + (double)dy[j]);
+        }
+    }
+    if (norm->by_group && norm->dgamma)
+        norm->dgamma[group] = mixprec_to_f32_((double)norm->dgamma[group] + dgamma);
+    if (norm->by_group && norm->dbeta)
+        norm->dbeta[group] = mixprec_to_f32_((double)norm->dbeta[group] + dbeta);
+}
+
+/* dx = rstd (g - mean g - h mean(g h)), without mean g for RMS norm. */
+MIXPREC_NOINLINE_ void mixprec_norm_backward_run_(const mixprec_norm_ *norm) {
+    float h[MIXPREC_BLOCK_], g[MIXPREC_BLOCK_];
+    mixprec_group_ layout = norm->group;
+    size_t group, n = layout.segments * layout.length, i, j, count, index;
+    for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
+        double sum = 0, dot = 0, along;
+        if (norm->dgamma || norm->dbeta)
+            mixprec_norm_parameter_gradients_(norm, group, &layout);
+        for (i = 0; norm->dx.data && i < n; i += count) {
+            count = mixprec_group_block_(&layout, i, &index);
+            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
+            for (j = 0; j < count; j++) {
+                sum += (double)g[j];
+                dot += (double)g[j] * (double)h[j];
+            }
+        }
+        sum = norm->centred ? sum / (double)n : 0;
+        along = (double)mixprec_to_f32_(dot / (double)n);
+        for (i = 0; norm->dx.data && i < n; i += count) {
+            count = mixprec_group_block_(&layout, i, &index);
+            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
+            for (j = 0; j < count; j++)
+                g[j] = mixprec_to_f32_(((double)g[j] - sum - (double)h[j] * along) * (double)norm->rstd[group]);
+            mixprec_write_(&norm->dx, index, g, count);
+        }
+    }
+}
+
+/* ---- bias, embedding, dropout ---- */
+
+MIXPREC_NOINLINE_ void mixprec_bias_run_(mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
+                                         size_t columns) {
+    float block[MIXPREC_BLOCK_], add[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (i = 0; i < columns; i += count) {
+        count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_read_(add, &bias, i, count);
+        for (row = 0; row < rows; row++) {
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                block[j] += add[j];
+            mixprec_write_(&y, row * columns + i, block, count);
+        }
+    }
+}
+
+/* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
+MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
+                                             size_t width, size_t ld) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        float *sum = sums;
+        if (to && to[row] < 0)
+            continue;
+        if (to)
+            sum += (size_t)to[row] * width;
+        for (i = 0; i < width; i += count) {
+            count = mixprec_min_(width - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * ld + i, count);
+            for (j = 0; j < count; j++)
+                sum[i + j] += block[j];
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_ table, const int32_t *tokens,
+                                              size_t rows, size_t width) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++)
+        for (i = 0; i < width; i += count) {
+            count = mixprec_min_(width - i, MIXPREC_BLOCK_);
+            if (tokens[row] >= 0)
+                mixprec_read_(block, &table, (size_t)tokens[row] * width + i, count);
+            else
+                for (j = 0; j < count; j++)
+                    block[j] = 0;
+            mixprec_write_(&y, row * width + i, block, count);
+        }
+}
+
+MIXPREC_NOINLINE_ void mixprec_dropout_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
+                                            uint64_t seed, uint64_t offset) {
+    const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
+    const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
+    float block[MIXPREC_BLOCK_];
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, &x, i, count);
+        for (j = 0; j < count; j++)
+            block[j] = mixprec_random_bits(seed, offset + i + j) < threshold ? 0.0f : block[j] * factor;
+        mixprec_write_(&y, i, block, count);
+    }
+}
+
+/* ---- convolution ---- */
+
+#ifndef MIXPREC_NO_GEMM
+
+/* The outputs o, of n, whose input o * stride + shift - padding is in [begin, end). */
+static void mixprec_conv_range_(size_t begin, size_t end, size_t shift, size_t padding, size_t stride, size_t n,
+                                size_t *from, size_t *to) {
+    size_t low = begin + padding, high = end + padding;
+    *from = low > shift ? mixprec_min_((low - shift + stride - 1) / stride, n) : 0;
+    *to = high > shift ? mixprec_min_((high - shift + stride - 1) / stride, n) : 0;
+}
+
+/* The matrix whose column (oy, ox) holds the inputs that output sees: its row (c, ky, kx) is channel c shifted. Copied
+   as bytes: zero is all bits 0 in every type. */
+static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
+                            size_t out_width) {
+    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy, ox, i;
+    for (row = 0; row < rows; row++) {
+        size_t kx = row % l->kernel_width * l->dilation_x;
+        size_t ky = row / l->kernel_width % l->kernel_height * l->dilation_y;
+        const char *channel = image + row / (l->kernel_width * l->kernel_height) * l->height * l->width * size;
+        size_t top, bottom, left, right;
+        mixprec_conv_range_(0, l->height, ky, l->padding_y, l->stride_y, out_height, &top, &bottom);
+        mixprec_conv_range_(0, l->width, kx, l->padding_x, l->stride_x, out_width, &left, &right);
+        for (oy = 0; oy < out_height; oy++, columns += out_width * size) {
+            const char *from = channel + (oy * l->stride_y + ky - l->padding_y) * l->width * size;
+            int inside = oy >= top && oy < bottom && left < right;
+            size_t begin = inside ? left : out_width, end = inside ? right : out_width;
+            for (i = 0; i < begin * size; i++)
+                columns[i] = 0;
+            if (inside && l->stride_x == 1)
+                mixprec_copy_(columns + begin * size, from + (begin + kx - l->padding_x) * size, (end - begin) * size);
+            else
+                for (ox = begin; ox < end; ox++)
+                    for (i = 0; i < size; i++)
+                        columns[ox * size + i] = from[(ox * l->stride_x + kx - l->padding_x) * size + i];
+            for (i = end * size; i < out_width * size; i++)
+                columns[i] = 0;
+        }
+    }
+}
+
+/* The reverse: each input's gradient is the sum over the elements of `columns` that were copied from it. */
+MIXPREC_NOINLINE_ void mixprec_col2im_run_(const mixprec_conv2d *l, mixprec_tensor_ dx, size_t image,
+                                           const float *columns, size_t out_height, size_t out_width) {
+    size_t line, ky, kx, x, ox, count;
+    for (line = 0; line < l->channels * l->height; line++)
+        for (x = 0; x < l->width; x += count) {
+            double sum[MIXPREC_BLOCK_];
+            float block[MIXPREC_BLOCK_];
+            size_t channel = line / l->height, y = line % l->height, i;
+            count = mixprec_min_(l->width - x, MIXPREC_BLOCK_);
+            for (i = 0; i < count; i++)
+                sum[i] = 0;
+            for (ky = 0; ky < l->kernel_height; ky++) {
+                size_t shift_y = ky * l->dilation_y, oy, end_y;
+                mixprec_conv_range_(y, y + 1, shift_y, l->padding_y, l->stride_y, out_height, &oy, &end_y);
+                for (kx = 0; oy < end_y && kx < l->kernel_width; kx++) {
+                    size_t shift = kx * l->dilation_x, from, to;
+                    const float *row =
+                        columns +
+                        (((channel * l->kernel_height + ky) * l->kernel_width + kx) * out_height + oy) * out_width;
+                    mixprec_conv_range_(x, x + count, shift, l->padding_x, l->stride_x, out_width, &from, &to);
+                    for (ox = from; ox < to; ox++)
+                        sum[ox * l->stride_x + shift - l->padding_x - x] += (double)row[ox];
+                }
+            }
+            for (i = 0; i < count; i++)
+                block[i] = mixprec_to_f32_(sum[i]);
+            mixprec_write_(&dx, (image * l->channels * l->height + line) * l->width + x, block, count);
+        }
+}
+
+/* y = t + bias, row by row, of one image. */
+MIXPREC_NOINLINE_ void mixprec_conv_bias_run_(mixprec_tensor_ y, size_t first, const float *t, mixprec_tensor_ bias,
+                                              size_t rows, size_t columns) {
+    float block[MIXPREC_BLOCK_], add;
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        mixprec_read_(&add, &bias, row, 1);
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            for (j = 0; j < count; j++)
+                block[j] = t[row * columns + i + j] + add;
+            mixprec_write_(&y, first + row * columns + i, block, count);
+        }
+    }
+}
+
+/* sums[row] += the sum of the row of one image. */
+MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tensor_ dy, size_t first, size_t rows,
+                                                       size_t columns) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum = 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &dy, first + row * columns + i, count);
+            for (j = 0; j < count; j++)
+                sum += (double)block[j];
+        }
+        sums[row] = mixprec_to_f32_((double)sums[row] + sum);
+    }
+}
+#endif /* MIXPREC_NO_GEMM */
+
+#endif /* MIXPREC_NO_LAYERS */
+
+/* ================================================================================================================== */
 /* [DISPATCH] One table of kernels for each instruction set                                                           */
 /* ================================================================================================================== */
 
@@ -8320,6 +9023,650 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
     mixprec_copy_(bytes, b->bytes + (size_t)offset, n);
     return n;
 }
+#endif
+
+/* ---- layers ---- */
+
+#ifndef MIXPREC_NO_LAYERS
+/* An argument of a layer: an array of `count` elements of a type. */
+enum { MIXPREC_IN_ = 0, MIXPREC_OUT_ = 1, MIXPREC_OPTIONAL_ = 2, MIXPREC_SAME_ = 4 /* may be the first argument */ };
+typedef struct mixprec_argument_ {
+    const void *data;
+    mixprec_dtype type; /* f32 for targets, too: four bytes */
+    size_t count;
+    int role;
+} mixprec_argument_;
+
+static mixprec_argument_ mixprec_argument_of_(const void *data, mixprec_dtype type, size_t count, int role) {
+    mixprec_argument_ a;
+    a.data = data;
+    a.type = type;
+    a.count = count;
+    a.role = role;
+    return a;
+}
+
+/* a * b, or SIZE_MAX. */
+static size_t mixprec_count_(size_t a, size_t b) {
+    return b && a > SIZE_MAX / b ? SIZE_MAX : a * b;
+}
+
+static mixprec_status mixprec_check_arguments_(const mixprec_argument_ *a, int count) {
+    int i, j;
+    for (i = 0; i < count; i++)
+        if (!mixprec_is_compute_type_(a[i].type) || a[i].type == MIXPREC_F64)
+            return MIXPREC_ERR_DTYPE;
+    for (i = 0; i < count; i++)
+        if (a[i].count > SIZE_MAX / 16)
+            return MIXPREC_ERR_SIZE;
+    for (i = 0; i < count; i++)
+        if (a[i].count && !a[i].data && !(a[i].role & MIXPREC_OPTIONAL_))
+            return MIXPREC_ERR_NULL;
+    for (i = 0; i < count; i++)
+        for (j = 0; (a[i].role & MIXPREC_OUT_) && a[i].data && j < count; j++) {
+            size_t size = mixprec_size_of_(a[i].type), other = mixprec_size_of_(a[j].type);
+            int same = i == 0 && (a[j].role & MIXPREC_SAME_) && a[i].data == a[j].data && size == other;
+            if (i != j && a[j].data && !same &&
+                mixprec_overlap_(a[i].data, a[i].count * size, a[j].data, a[j].count * other))
+                return MIXPREC_ERR_OVERLAP;
+        }
+    return MIXPREC_OK;
+}
+
+static mixprec_tensor_ mixprec_tensor_of_(const void *data, mixprec_dtype type) {
+    mixprec_tensor_ t;
+    t.kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
+    t.data = (char *)(uintptr_t)data; /* only outputs are written */
+    t.type = type;
+    return t;
+}
+
+/* Finite and from 0 to `most`, told from the bits. */
+static int mixprec_is_parameter_(double x, double most) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    return bits << 1 == 0 || bits <= mixprec_f64_bits_(most);
+}
+#define MIXPREC_F64_MAX_ 1.7976931348623157e308
+
+static mixprec_status mixprec_check_indices_(const int32_t *indices, size_t n, size_t limit) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (indices[i] >= 0 && (size_t)indices[i] >= limit)
+            return MIXPREC_ERR_INDEX;
+    return MIXPREC_OK;
+}
+
+/* What follows the checks: nothing for an error, or where there is nothing to do; else the call, in the default
+   floating-point environment. */
+#define MIXPREC_RUN_(status, something, call)                                                                          \
+    do {                                                                                                               \
+        if ((status) == MIXPREC_OK && (something)) {                                                                   \
+            mixprec_fp_ environment_ = mixprec_fp_begin_();                                                            \
+            call;                                                                                                      \
+            mixprec_fp_end_(environment_);                                                                             \
+        }                                                                                                              \
+        return status;                                                                                                 \
+    } while (0)
+
+MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            size_t n, mixprec_activation activation) {
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && (unsigned)activation > (unsigned)MIXPREC_ACTIVATION_TANH)
+        status = MIXPREC_ERR_ACTIVATION;
+    MIXPREC_RUN_(
+        status, n,
+        mixprec_activate_run_(mixprec_tensor_of_(y, y_type), NULL, mixprec_tensor_of_(x, x_type), n, activation));
+}
+
+MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     size_t n, mixprec_activation activation) {
+    mixprec_argument_ a[3];
+    mixprec_tensor_ gradient;
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK && (unsigned)activation > (unsigned)MIXPREC_ACTIVATION_TANH)
+        status = MIXPREC_ERR_ACTIVATION;
+    gradient = mixprec_tensor_of_(dy, dy_type);
+    MIXPREC_RUN_(status, n,
+                 mixprec_activate_run_(mixprec_tensor_of_(dx, dx_type), &gradient, mixprec_tensor_of_(x, x_type), n,
+                                       activation));
+}
+
+static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns, int logarithm) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    MIXPREC_RUN_(
+        status, n,
+        mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), rows, columns, logarithm));
+}
+MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 0);
+}
+MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                               size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 1);
+}
+
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(y, y_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 3);
+    MIXPREC_RUN_(status, n,
+                 mixprec_softmax_backward_run_(mixprec_tensor_of_(dx, dx_type), mixprec_tensor_of_(dy, dy_type),
+                                               mixprec_tensor_of_(y, y_type), rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
+                                                 const void *logits, mixprec_dtype logits_type, const int32_t *targets,
+                                                 size_t rows, size_t columns, double scale) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[4];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dlogits, dlogits_type, n, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[1] = mixprec_argument_of_(losses, MIXPREC_F32, rows, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[2] = mixprec_argument_of_(logits, logits_type, n, MIXPREC_SAME_);
+    a[3] = mixprec_argument_of_(targets, MIXPREC_F32, rows, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 4);
+    if (status == MIXPREC_OK && n)
+        status = mixprec_check_indices_(targets, rows, columns);
+    MIXPREC_RUN_(status, n,
+                 mixprec_cross_entropy_run_(mixprec_tensor_of_(dlogits, dlogits_type), losses,
+                                            mixprec_tensor_of_(logits, logits_type), targets, rows, columns, scale));
+}
+
+/* The layout of a normalisation, and its arguments that all have: rows of a matrix, or the channels of a tensor. */
+static void mixprec_norm_rows_(mixprec_norm_ *norm, size_t rows, size_t columns) {
+    static const mixprec_norm_ none = MIXPREC_ZERO_;
+    *norm = none;
+    norm->groups = rows;
+    norm->group.segments = 1;
+    norm->group.length = norm->step = columns;
+    norm->centred = 1;
+}
+static void mixprec_norm_channels_(mixprec_norm_ *norm, size_t samples, size_t channels, size_t pixels) {
+    mixprec_norm_rows_(norm, channels, pixels);
+    norm->group.segments = samples;
+    norm->group.stride = channels * pixels;
+    norm->by_group = 1;
+}
+
+/* Forward: y, mean, rstd, running_mean, running_variance (outputs) and x, gamma, beta, variance (inputs), of which those
+   set in *norm are given. */
+static mixprec_status mixprec_norm_forward_(mixprec_norm_ *norm, void *y, mixprec_dtype y_type, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, const void *beta,
+                                            mixprec_dtype parameter_type, size_t n) {
+    size_t parameters = norm->by_group ? norm->groups : norm->group.length;
+    int out = MIXPREC_OUT_ | MIXPREC_OPTIONAL_;
+    mixprec_argument_ a[9];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(gamma, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[3] = mixprec_argument_of_(beta, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[4] = mixprec_argument_of_(norm->mean, MIXPREC_F32, norm->groups, norm->variance ? MIXPREC_IN_ : out);
+    a[5] = mixprec_argument_of_(norm->rstd, MIXPREC_F32, norm->groups, out);
+    a[6] = mixprec_argument_of_(norm->running_mean, MIXPREC_F32, norm->groups, out);
+    a[7] = mixprec_argument_of_(norm->running_variance, MIXPREC_F32, norm->groups, out);
+    a[8] = mixprec_argument_of_(norm->variance, MIXPREC_F32, norm->groups, MIXPREC_OPTIONAL_);
+    status = mixprec_check_arguments_(a, 9);
+    if (status == MIXPREC_OK &&
+        (!mixprec_is_parameter_(norm->epsilon, MIXPREC_F64_MAX_) || !mixprec_is_parameter_(norm->momentum, 1)))
+        status = MIXPREC_ERR_PARAMETER;
+    norm->y = mixprec_tensor_of_(y, y_type);
+    norm->x = mixprec_tensor_of_(x, x_type);
+    norm->gamma = mixprec_tensor_of_(gamma, parameter_type);
+    norm->beta = mixprec_tensor_of_(beta, parameter_type);
+    MIXPREC_RUN_(status, n, mixprec_norm_run_(norm));
+}
+
+static mixprec_status mixprec_norm_backward_(mixprec_norm_ *norm, void *dx, mixprec_dtype dx_type, float *dgamma,
+                                             float *dbeta, const void *dy, mixprec_dtype dy_type, const void *x,
+                                             mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                             const float *mean, const float *rstd, size_t n) {
+    size_t parameters = norm->by_group ? norm->groups : norm->group.length;
+    int out = MIXPREC_OUT_ | MIXPREC_OPTIONAL_;
+    mixprec_argument_ a[8];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, out);
+    a[1] = mixprec_argument_of_(dgamma, MIXPREC_F32, parameters, out);
+    a[2] = mixprec_argument_of_(dbeta, MIXPREC_F32, parameters, out);
+    a[3] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[4] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[5] = mixprec_argument_of_(gamma, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[6] = mixprec_argument_of_(mean, MIXPREC_F32, norm->groups, norm->centred ? MIXPREC_IN_ : MIXPREC_OPTIONAL_);
+    a[7] = mixprec_argument_of_(rstd, MIXPREC_F32, norm->groups, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 8);
+    norm->dx = mixprec_tensor_of_(dx, dx_type);
+    norm->dy = mixprec_tensor_of_(dy, dy_type);
+    norm->x = mixprec_tensor_of_(x, x_type);
+    norm->gamma = mixprec_tensor_of_(gamma, parameter_type);
+    norm->mean = (float *)(uintptr_t)mean; /* the backward pass only reads them */
+    norm->rstd = (float *)(uintptr_t)rstd;
+    norm->dgamma = dgamma;
+    norm->dbeta = dbeta;
+    MIXPREC_RUN_(status, n, mixprec_norm_backward_run_(norm));
+}
+
+MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, size_t rows, size_t columns,
+                                              double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.mean = mean;
+    norm.rstd = rstd;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t rows, size_t columns) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, dbeta, dy, dy_type, x, x_type, gamma, parameter_type,
+                                  mean, rstd, mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_rms_norm(void *y, mixprec_dtype y_type, float *rstd, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                            size_t rows, size_t columns, double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.centred = 0;
+    norm.rstd = rstd;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, NULL, parameter_type,
+                                 mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     const void *gamma, mixprec_dtype parameter_type, const float *rstd,
+                                                     size_t rows, size_t columns) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.centred = 0;
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, NULL, dy, dy_type, x, x_type, gamma, parameter_type, NULL,
+                                  rstd, mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, float *running_mean,
+                                              float *running_variance, double momentum, size_t samples, size_t channels,
+                                              size_t pixels, double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    norm.mean = mean;
+    norm.rstd = rstd;
+    norm.running_mean = running_mean;
+    norm.running_variance = running_variance;
+    norm.momentum = momentum;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y_type, const void *x,
+                                                        mixprec_dtype x_type, const void *gamma, const void *beta,
+                                                        mixprec_dtype parameter_type, const float *running_mean,
+                                                        const float *running_variance, size_t samples, size_t channels,
+                                                        size_t pixels, double epsilon) {
+    mixprec_norm_ norm;
+    if (!running_variance)
+        return MIXPREC_ERR_NULL;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    norm.mean = (float *)(uintptr_t)running_mean; /* only read: the variance is given */
+    norm.variance = running_variance;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t samples, size_t channels,
+                                                       size_t pixels) {
+    mixprec_norm_ norm;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, dbeta, dy, dy_type, x, x_type, gamma, parameter_type,
+                                  mean, rstd, mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            const void *bias, mixprec_dtype bias_type, size_t rows, size_t columns) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(bias, bias_type, columns, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    MIXPREC_RUN_(status, n,
+                 mixprec_bias_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type),
+                                   mixprec_tensor_of_(bias, bias_type), rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
+                                                 size_t columns, size_t ld) {
+    size_t n;
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    if (ld == 0)
+        ld = columns;
+    n = rows && columns ? mixprec_count_(rows - 1, ld) : 0;
+    n = rows && columns && n < SIZE_MAX / 16 && columns < SIZE_MAX / 16 ? n + columns : n;
+    a[0] = mixprec_argument_of_(dbias, MIXPREC_F32, columns, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && ld < columns)
+        status = MIXPREC_ERR_LEADING_DIMENSION;
+    MIXPREC_RUN_(status, n, mixprec_add_rows_run_(dbias, mixprec_tensor_of_(dy, dy_type), NULL, rows, columns, ld));
+}
+
+MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
+                                             const int32_t *tokens, size_t count, size_t vocabulary, size_t width) {
+    size_t n = mixprec_count_(count, width);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(table, table_type, mixprec_count_(vocabulary, width), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_indices_(tokens, count, vocabulary);
+    MIXPREC_RUN_(status, n,
+                 mixprec_embedding_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(table, table_type), tokens,
+                                        count, width));
+}
+
+MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void *dy, mixprec_dtype dy_type,
+                                                      const int32_t *tokens, size_t count, size_t vocabulary,
+                                                      size_t width) {
+    size_t n = mixprec_count_(count, width);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dtable, MIXPREC_F32, mixprec_count_(vocabulary, width), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_indices_(tokens, count, vocabulary);
+    MIXPREC_RUN_(status, n,
+                 mixprec_add_rows_run_(dtable, mixprec_tensor_of_(dy, dy_type), tokens, count, width, width));
+}
+
+MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
+                                           float probability, uint64_t seed, uint64_t offset) {
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && mixprec_f32_bits_(probability) << 1 != 0 &&
+        mixprec_f32_bits_(probability) > 0x3F800000u)
+        status = MIXPREC_ERR_PARAMETER;
+    MIXPREC_RUN_(status, n,
+                 mixprec_dropout_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), n, probability,
+                                      seed, offset));
+}
+
+#ifndef MIXPREC_NO_GEMM
+/* A convolution's sizes in elements, for one image, and its matrices: `depth` = channels x kernel, `points` = output
+   pixels. */
+typedef struct mixprec_conv_plan_ {
+    mixprec_conv2d layer; /* with strides and dilations that are not 0 */
+    size_t out_height, out_width, depth, points, image, output, weights;
+    size_t columns_bytes, sums_bytes, bytes; /* workspace: im2col's matrix, sums before the bias, and with GEMM's */
+} mixprec_conv_plan_;
+
+/* The outputs along one axis; 0 when there is none. */
+static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, size_t dilation, size_t padding) {
+    size_t reach = mixprec_count_(dilation, kernel - 1), padded = size + 2 * padding;
+    if (!size || !kernel || padding > SIZE_MAX / 4 || size > SIZE_MAX / 4 || reach >= padded)
+        return 0;
+    return (padded - 1 - reach) / stride + 1;
+}
+
+/* One product of the three passes; the operands are f32 where only the workspace is asked for. */
+static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
+                                            mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
+                                            mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
+    static const mixprec_gemm_desc none = MIXPREC_ZERO_;
+    mixprec_gemm_desc d = none;
+    d.m = m;
+    d.n = n;
+    d.k = k;
+    d.trans_a = trans_a;
+    d.a = a;
+    d.a_type = a_type;
+    d.trans_b = trans_b;
+    d.b = b;
+    d.b_type = b_type;
+    d.c = c;
+    d.c_type = c_type;
+    return d;
+}
+
+static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec_conv_plan_ *plan) {
+    static const double one = 1;
+    mixprec_conv2d *l = &plan->layer;
+    size_t i, best;
+    if (!layer)
+        return MIXPREC_ERR_NULL;
+    *l = *layer;
+    l->stride_y += l->stride_y == 0;
+    l->stride_x += l->stride_x == 0;
+    l->dilation_y += l->dilation_y == 0;
+    l->dilation_x += l->dilation_x == 0;
+    plan->out_height = mixprec_conv_outputs_(l->height, l->kernel_height, l->stride_y, l->dilation_y, l->padding_y);
+    plan->out_width = mixprec_conv_outputs_(l->width, l->kernel_width, l->stride_x, l->dilation_x, l->padding_x);
+    if (!plan->out_height || !plan->out_width || !l->channels || !l->filters)
+        return MIXPREC_ERR_PARAMETER;
+    plan->depth = mixprec_count_(l->channels, mixprec_count_(l->kernel_height, l->kernel_width));
+    plan->points = mixprec_count_(plan->out_height, plan->out_width);
+    plan->image = mixprec_count_(l->channels, mixprec_count_(l->height, l->width));
+    plan->output = mixprec_count_(l->filters, plan->points);
+    plan->weights = mixprec_count_(l->filters, plan->depth);
+    if (mixprec_count_(plan->depth, plan->points) > SIZE_MAX / 64 || plan->output > SIZE_MAX / 64)
+        return MIXPREC_ERR_SIZE;
+    plan->columns_bytes = plan->depth * plan->points * 4;
+    plan->sums_bytes = plan->output * 4;
+    plan->bytes = 0;
+    for (i = 0; i < 3; i++) {
+        mixprec_gemm_desc d =
+            i == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F16)
+            : i == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32)
+                     : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32);
+        mixprec_status status;
+        if (i == 2)
+            d.beta = &one;
+        status = mixprec_gemm_workspace(&d, &best, NULL);
+        if (status != MIXPREC_OK)
+            return status;
+        plan->bytes = best > plan->bytes ? best : plan->bytes;
+    }
+    plan->bytes += plan->columns_bytes + plan->sums_bytes + 16; /* 16: to align */
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    if (status == MIXPREC_OK && (!height || !width))
+        return MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK) {
+        *height = plan.out_height;
+        *width = plan.out_width;
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    if (status == MIXPREC_OK && !bytes)
+        return MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK)
+        *bytes = plan.bytes;
+    return status;
+}
+
+/* Checks the arguments with the workspace as the last; its parts are aligned for f32. */
+static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixprec_argument_ *a, int count,
+                                          void *workspace, size_t workspace_size, char **columns, float **sums,
+                                          mixprec_gemm_desc *d) {
+    mixprec_status status;
+    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3, plan->layer.batch ? workspace_size : 0, MIXPREC_OUT_);
+    status = mixprec_check_arguments_(a, count + 1);
+    if (status != MIXPREC_OK)
+        return status;
+    if (plan->layer.batch && (!workspace || workspace_size < plan->bytes))
+        return MIXPREC_ERR_WORKSPACE;
+    *columns = (char *)workspace + (16 - (uintptr_t)workspace % 16) % 16;
+    *sums = (float *)(void *)(*columns + plan->columns_bytes);
+    d->workspace = *columns + plan->columns_bytes + plan->sums_bytes;
+    d->workspace_size = plan->bytes - plan->columns_bytes - plan->sums_bytes - 16;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
+                                                  const void *x, mixprec_dtype x_type, const void *weight,
+                                                  mixprec_dtype weight_type, const void *bias, mixprec_dtype bias_type,
+                                                  void *workspace, size_t workspace_size) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    size_t x_size = mixprec_size_of_(x_type), y_size = mixprec_size_of_(y_type), i;
+    mixprec_argument_ a[5];
+    mixprec_gemm_desc d;
+    char *columns;
+    float *sums;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(l->filters, plan.points, plan.depth, MIXPREC_NO_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
+                           NULL, x_type, NULL, y_type);
+    a[0] = mixprec_argument_of_(y, y_type, mixprec_count_(l->batch, plan.output), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
+    a[3] = mixprec_argument_of_(bias, bias_type, l->filters, MIXPREC_OPTIONAL_);
+    status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
+    d.b = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        d.c = bias ? (char *)sums : (char *)y + i * plan.output * y_size;
+        d.c_type = bias ? MIXPREC_F32 : y_type;
+        status = mixprec_gemm_ex(&d);
+        if (bias) {
+            mixprec_fp_ environment = mixprec_fp_begin_();
+            mixprec_conv_bias_run_(mixprec_tensor_of_(y, y_type), i * plan.output, sums,
+                                   mixprec_tensor_of_(bias, bias_type), l->filters, plan.points);
+            mixprec_fp_end_(environment);
+        }
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *layer, void *dx, mixprec_dtype dx_type,
+                                                         const void *dy, mixprec_dtype dy_type, const void *weight,
+                                                         mixprec_dtype weight_type, void *workspace,
+                                                         size_t workspace_size) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    mixprec_argument_ a[4];
+    mixprec_gemm_desc d;
+    mixprec_fp_ environment;
+    char *columns;
+    float *sums;
+    size_t i;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(plan.depth, plan.points, l->filters, MIXPREC_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
+                           NULL, dy_type, NULL, MIXPREC_F32);
+    a[0] = mixprec_argument_of_(dx, dx_type, mixprec_count_(l->batch, plan.image), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
+    status = mixprec_conv_check_(&plan, a, 3, workspace, workspace_size, &columns, &sums, &d);
+    d.c = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        d.b = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
+        status = mixprec_gemm_ex(&d);
+        environment = mixprec_fp_begin_();
+        mixprec_col2im_run_(l, mixprec_tensor_of_(dx, dx_type), i, (const float *)(const void *)columns,
+                            plan.out_height, plan.out_width);
+        mixprec_fp_end_(environment);
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *layer, float *dweight, float *dbias,
+                                                          const void *dy, mixprec_dtype dy_type, const void *x,
+                                                          mixprec_dtype x_type, void *workspace,
+                                                          size_t workspace_size) {
+    static const double one = 1;
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    size_t x_size = mixprec_size_of_(x_type), i;
+    mixprec_argument_ a[5];
+    mixprec_gemm_desc d;
+    char *columns;
+    float *sums;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(l->filters, plan.depth, plan.points, MIXPREC_NO_TRANS, NULL, dy_type, MIXPREC_TRANS, NULL,
+                           x_type, dweight, MIXPREC_F32);
+    d.beta = &one;
+    a[0] = mixprec_argument_of_(dweight, MIXPREC_F32, plan.weights, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dbias, MIXPREC_F32, l->filters, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[2] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
+    a[3] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
+    status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
+    d.b = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        d.a = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
+        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        status = mixprec_gemm_ex(&d);
+        if (dbias) {
+            mixprec_fp_ environment = mixprec_fp_begin_();
+            mixprec_conv_bias_gradient_run_(dbias, mixprec_tensor_of_(dy, dy_type), i * plan.output, l->filters,
+                                            plan.points);
+            mixprec_fp_end_(environment);
+        }
+    }
+    return status;
+}
+#endif
 #endif
 
 #endif /* MIXPREC_IMPLEMENTED_ */
