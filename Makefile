@@ -11,7 +11,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -We
 export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
-TESTS = scalar convert gemm scaler reduce quant optim policy checkpoint layers
+TESTS = convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint layers
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)

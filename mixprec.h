@@ -1280,15 +1280,26 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
    mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
-/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .trans_b and
-   .ldb are ignored, there is no .stride_b or .b_array, and the result has the same bits. 16-bit elements stay 16 bits
-   wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue and dtype of A (f64: f64), on
-   the instruction set it was packed for (.isa), in this process or after a trip through a file; it holds no pointers.
+/* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
+   same products in another order with other roundings, and may take subnormal operands and results for 0. The result
+   is deterministic, but not that of another CPU. 1 when this CPU and this build have one for these two types: bf16 with
+   bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on AArch64 Linux
+   with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no error; nor has
+   it any with a packed B, or with so few rows of A that a transposed B is not packed. The x86-64 unit was tested on Zen
+   4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
+MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
+
+/* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
+   ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
+   16-bit elements stay 16 bits wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
+   and dtype of A (f64: f64), on the instruction set it was packed for (.isa), in this process or after a trip through a
+   file; it holds no pointers.
 
    mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
-   from b, trans_b and ldb. `packed` needs no alignment, and must not overlap B. Of the descriptor nothing else is read.
-   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA, MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE,
-   MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small), MIXPREC_ERR_OVERLAP. */
+   from b, trans_b and ldb. `packed` must be aligned to 8 bytes, here and in use (else MIXPREC_ERR_PACKED), and must not
+   overlap B. Of the descriptor nothing else is read. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_ISA,
+   MIXPREC_ERR_SIZE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_WORKSPACE (size too small),
+   MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size);
 MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, void *packed, size_t size);
 
@@ -1685,6 +1696,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_UNROLL_ _Pragma("clang loop unroll(full)")
 #else
 #define MIXPREC_UNROLL_ _Pragma("GCC unroll 16")
+#define MIXPREC_INDEPENDENT_ _Pragma("GCC ivdep") /* no iteration needs what an earlier one has written */
 #endif
 #elif defined(_MSC_VER)
 #define MIXPREC_FORCE_INLINE_ static __forceinline
@@ -1698,6 +1710,10 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_UNROLL_
 #endif
 
+#ifndef MIXPREC_INDEPENDENT_
+#define MIXPREC_INDEPENDENT_
+#endif
+
 /* Which instruction sets are compiled in. 32-bit x86 has too few vector registers for the GEMM kernels: portable C. */
 #if !defined(MIXPREC_NO_SIMD) && !defined(__TINYC__)
 #if (defined(__x86_64__) && defined(__GNUC__)) || (defined(_MSC_VER) && defined(_M_X64))
@@ -1709,6 +1725,18 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #endif
 #elif defined(__aarch64__) && defined(__GNUC__) && defined(__ARM_NEON) && defined(__AARCH64EL__)
 #define MIXPREC_HAS_NEON_ 1
+#endif
+#endif
+/* And which dot-product units: those that the compiler has intrinsics for. */
+#if defined(MIXPREC_HAS_AVX512_) && !defined(MIXPREC_NO_GEMM) && defined(__GNUC__)
+#if (defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && __GNUC__ >= 10)
+#define MIXPREC_HAS_AVX512_BF16_ 1
+#endif
+#elif defined(MIXPREC_HAS_NEON_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_STDLIB) && defined(__linux__)
+#if (defined(__clang__) && __clang_major__ >= 16) || (!defined(__clang__) && __GNUC__ >= 10)
+#define MIXPREC_HAS_NEON_NATIVE_ 1
+#include <errno.h>
+#include <sys/auxv.h>
 #endif
 #endif
 #if defined(MIXPREC_HAS_AVX2_)
@@ -1909,8 +1937,9 @@ typedef struct mixprec_kernels_ {
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
     void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
-    /* The bits of the largest magnitude, NaN above all. Any n. */
-    uint32_t (*amax)(const float *x, size_t n);
+    /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
+       dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
+    uint32_t (*amax)(const void *x, size_t size, size_t n);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
@@ -1930,11 +1959,13 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* tile for at most direct_rows rows, fp32 accumulators, and a B that is not packed: its columns lie `stride` bytes
-       apart, as rows in memory. Packing a B that is used so little would cost more than the products. May be NULL. */
-    void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, const char *b, mixprec_dtype type,
-                   size_t stride, float *t, size_t ldt, int first);
-    size_t direct_rows;
+    /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
+       used so little would cost more than the products. Panels of A are `width` wide, tile_rows where there are several.
+       Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
+       direct_bytes_per_row for each row, aligned to 64. May be NULL. */
+    void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
+                   mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
+    size_t direct_rows, direct_bytes, direct_bytes_per_row;
 } mixprec_kernels_;
 
 /* ---- elementary functions ---- */
@@ -2168,17 +2199,21 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 /* [CPU] Which instruction set this machine has                                                                       */
 /* ================================================================================================================== */
 
+/* Dot-product units, above the bits of a mixprec_isa. */
+#define MIXPREC_UNIT_BF16_ 0x100 /* AVX512_BF16; BFMMLA */
+#define MIXPREC_UNIT_F16_ 0x200  /* FMLAL */
+
 #if defined(MIXPREC_HAS_AVX2_)
-static void mixprec_cpuid_(unsigned leaf, unsigned r[4]) {
+static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
 #if defined(_MSC_VER) && !defined(__clang__)
     int registers[4];
-    __cpuidex(registers, (int)leaf, 0);
+    __cpuidex(registers, (int)leaf, (int)subleaf);
     r[0] = (unsigned)registers[0];
     r[1] = (unsigned)registers[1];
     r[2] = (unsigned)registers[2];
     r[3] = (unsigned)registers[3];
 #else
-    __cpuid_count(leaf, 0, r[0], r[1], r[2], r[3]);
+    __cpuid_count(leaf, subleaf, r[0], r[1], r[2], r[3]);
 #endif
 }
 
@@ -2194,16 +2229,17 @@ static unsigned mixprec_xcr0_(void) {
 }
 
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
-static mixprec_isa mixprec_detect_(void) {
-    unsigned r[4], leaf1_c, leaf7_b, xcr0;
+static int mixprec_detect_(void) {
+    unsigned r[4], leaf1_c, leaf7_b, subleaves, xcr0;
     const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
-    mixprec_cpuid_(0, r);
+    mixprec_cpuid_(0, 0, r);
     if (r[0] < 7)
         return MIXPREC_ISA_C;
-    mixprec_cpuid_(1, r);
+    mixprec_cpuid_(1, 0, r);
     leaf1_c = r[2];
-    mixprec_cpuid_(7, r);
+    mixprec_cpuid_(7, 0, r);
+    subleaves = r[0];
     leaf7_b = r[1];
     if ((leaf1_c & need1) != need1 || !(leaf7_b & 1u << 5))
         return MIXPREC_ISA_C;
@@ -2211,32 +2247,52 @@ static mixprec_isa mixprec_detect_(void) {
     if ((xcr0 & 0x06u) != 0x06u) /* XMM, YMM */
         return MIXPREC_ISA_C;
 #if defined(MIXPREC_HAS_AVX512_)
-    if ((leaf7_b & need512) == need512 && (xcr0 & 0xE6u) == 0xE6u) /* and opmask, ZMM */
-        return MIXPREC_ISA_AVX512;
+    if ((leaf7_b & need512) == need512 && (xcr0 & 0xE6u) == 0xE6u) { /* and opmask, ZMM */
+        r[0] = 0;
+        if (subleaves >= 1)
+            mixprec_cpuid_(7, 1, r);
+        return r[0] & 1u << 5 ? MIXPREC_ISA_AVX512 | MIXPREC_UNIT_BF16_ : MIXPREC_ISA_AVX512;
+    }
 #else
     (void)need512;
+    (void)subleaves;
 #endif
     return MIXPREC_ISA_AVX2;
 }
 
 /* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
-static mixprec_isa mixprec_cpu_(void) {
+static int mixprec_features_(void) {
     static int cached;
 #if defined(_MSC_VER) && !defined(__clang__)
-    int isa = *(volatile int *)&cached;
-    if (!isa)
-        *(volatile int *)&cached = isa = (int)mixprec_detect_();
+    int features = *(volatile int *)&cached;
+    if (!features)
+        *(volatile int *)&cached = features = mixprec_detect_();
 #else
-    int isa = __atomic_load_n(&cached, __ATOMIC_RELAXED);
-    if (!isa)
-        __atomic_store_n(&cached, isa = (int)mixprec_detect_(), __ATOMIC_RELAXED);
+    int features = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!features)
+        __atomic_store_n(&cached, features = mixprec_detect_(), __ATOMIC_RELAXED);
 #endif
-    return (mixprec_isa)isa;
+    return features;
+}
+static mixprec_isa mixprec_cpu_(void) {
+    return (mixprec_isa)(mixprec_features_() & 0xFF);
 }
 #elif defined(MIXPREC_HAS_NEON_)
 static mixprec_isa mixprec_cpu_(void) {
     return MIXPREC_ISA_NEON; /* part of the base AArch64 architecture */
 }
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+/* Bits as in Linux's arch/arm64/include/uapi/asm/hwcap.h: HWCAP_ASIMDFHM, HWCAP2_BF16. */
+static int mixprec_features_(void) {
+    int saved = errno, features = 0; /* a kernel that does not know AT_HWCAP2 sets errno */
+    if (getauxval(AT_HWCAP) & 1ul << 23)
+        features |= MIXPREC_UNIT_F16_;
+    if (getauxval(AT_HWCAP2) & 1ul << 14)
+        features |= MIXPREC_UNIT_BF16_;
+    errno = saved;
+    return features;
+}
+#endif
 #else
 static mixprec_isa mixprec_cpu_(void) {
     return MIXPREC_ISA_C;
@@ -2467,11 +2523,13 @@ static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, siz
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-static uint32_t mixprec_amax_c_(const float *x, size_t n) {
+static uint32_t mixprec_amax_c_(const void *x, size_t size, size_t n) {
     uint32_t largest = 0;
     size_t i;
     for (i = 0; i < n; i++) {
-        uint32_t magnitude = mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu;
+        uint32_t magnitude = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
+                             : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
+                                         : ((const uint8_t *)x)[i] & 0x7Fu;
         largest = magnitude > largest ? magnitude : largest;
     }
     return largest;
@@ -3251,6 +3309,156 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
         }
 }
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
+   division and square root limit them. ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+/* Eight vectors of four lanes. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const float *x, const float *y,
+                                                                 size_t n, mixprec_reduction reduction, double center) {
+    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF));
+    const __m256d shift = _mm256_set1_pd(center);
+    __m256d sum[8];
+    size_t i;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
+    for (i = 0; i < n; i += MIXPREC_LANES_)
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m128 p = _mm_loadu_ps(x + i + 4 * (size_t)j);
+            __m256d term = _mm256_cvtps_pd(reduction == MIXPREC_SUM_ABS ? _mm_and_ps(p, magnitude) : p);
+            if (reduction == MIXPREC_DOT) /* exact: contraction changes nothing */
+                term = _mm256_mul_pd(term, _mm256_cvtps_pd(_mm_loadu_ps(y + i + 4 * (size_t)j)));
+            if (reduction == MIXPREC_SUM_SQUARES) {
+                term = _mm256_sub_pd(term, shift);
+                term = _mm256_mul_pd(term, term);
+                MIXPREC_KEEP_(term);
+            }
+            sum[j] = _mm256_add_pd(sum[j], term);
+        }
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
+}
+
+MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const float *x, const float *y, size_t n,
+                                               mixprec_reduction reduction, double center) {
+    size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_;
+    switch (reduction) {
+    case MIXPREC_SUM: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM, center); break;
+    case MIXPREC_SUM_ABS: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_ABS, center); break;
+    case MIXPREC_SUM_SQUARES: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_SQUARES, center); break;
+    case MIXPREC_DOT: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_DOT, center); break;
+    }
+    if (n != whole)
+        mixprec_reduce_c_(lanes, x + whole, y ? y + whole : NULL, n - whole, reduction, center);
+}
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+/* 128 bytes at a time; what 32 bytes hold in the end is left to the portable kernel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_amax_as_avx2_(const void *x, size_t size, size_t n) {
+    const __m256i magnitude = size == 4   ? _mm256_set1_epi32(0x7FFFFFFF)
+                              : size == 2 ? _mm256_set1_epi16(0x7FFF)
+                                          : _mm256_set1_epi8(0x7F);
+    const size_t bytes = n * size / 128 * 128;
+    const char *from = (const char *)x;
+    __m256i largest[4];
+    float last[8];
+    uint32_t result, rest;
+    size_t i;
+    int j;
+    for (j = 0; j < 4; j++)
+        largest[j] = _mm256_setzero_si256();
+    for (i = 0; i < bytes; i += 128)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i codes = _mm256_and_si256(
+                _mm256_loadu_si256((const __m256i *)(const void *)(from + i + 32 * (size_t)j)), magnitude);
+            largest[j] = size == 4   ? _mm256_max_epu32(largest[j], codes)
+                         : size == 2 ? _mm256_max_epu16(largest[j], codes)
+                                     : _mm256_max_epu8(largest[j], codes);
+        }
+    for (j = 1; j < 4; j++)
+        largest[0] = size == 4   ? _mm256_max_epu32(largest[0], largest[j])
+                     : size == 2 ? _mm256_max_epu16(largest[0], largest[j])
+                                 : _mm256_max_epu8(largest[0], largest[j]);
+    _mm256_storeu_si256((__m256i *)(void *)last, largest[0]);
+    result = mixprec_amax_c_(last, size, 32 / size);
+    rest = mixprec_amax_c_(from + bytes, size, n - bytes / size);
+    return result > rest ? result : rest;
+}
+MIXPREC_AVX2_ static uint32_t mixprec_amax_avx2_(const void *x, size_t size, size_t n) {
+    return size == 4   ? mixprec_amax_as_avx2_(x, 4, n)
+           : size == 2 ? mixprec_amax_as_avx2_(x, 2, n)
+                       : mixprec_amax_as_avx2_(x, 1, n);
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+/* A product that no compiler fuses with the sum it goes into. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_product_avx2_(__m256 a, __m256 b) {
+    __m256 product = _mm256_mul_ps(a, b);
+    MIXPREC_KEEP_(product);
+    return product;
+}
+
+MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                             const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), keep = _mm256_set1_ps(s->keep);
+    const __m256 beta1 = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const __m256 beta2 = _mm256_set1_ps(s->beta2), rest2 = _mm256_set1_ps(s->rest2);
+    const __m256 correction = _mm256_set1_ps(s->correction), epsilon = _mm256_set1_ps(s->epsilon);
+    const __m256 rate = _mm256_set1_ps(s->rate);
+    const int decay = s->decay;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = mixprec_product_avx2_(_mm256_loadu_ps(w + i), keep), first, second, denominator;
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        first = _mm256_add_ps(mixprec_product_avx2_(beta1, _mm256_loadu_ps(m + i)), mixprec_product_avx2_(rest1, g));
+        second = _mm256_add_ps(mixprec_product_avx2_(beta2, _mm256_loadu_ps(v + i)),
+                               mixprec_product_avx2_(_mm256_mul_ps(rest2, g), g));
+        denominator = _mm256_add_ps(_mm256_div_ps(_mm256_sqrt_ps(second), correction), epsilon);
+        _mm256_storeu_ps(m + i, first);
+        _mm256_storeu_ps(v + i, second);
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, _mm256_div_ps(_mm256_mul_ps(rate, first), denominator)));
+    }
+    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_sgd_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                            const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), rate = _mm256_set1_ps(s->rate);
+    const __m256 momentum = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = _mm256_loadu_ps(w + i);
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        if (m) {
+            __m256 moment = g;
+            if (!first)
+                moment = _mm256_add_ps(mixprec_product_avx2_(momentum, _mm256_loadu_ps(m + i)),
+                                       mixprec_product_avx2_(rest1, g));
+            _mm256_storeu_ps(m + i, moment);
+            g = nesterov ? _mm256_add_ps(g, mixprec_product_avx2_(momentum, moment)) : moment;
+        }
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, mixprec_product_avx2_(rate, g)));
+    }
+    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, size_t n, float factor) {
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8)
+        _mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i),
+                                                mixprec_product_avx2_(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor))));
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+}
+#endif
 #endif /* MIXPREC_HAS_AVX2_ */
 
 /* ================================================================================================================== */
@@ -3695,55 +3903,72 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
-   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows. The type does not matter yet: narrow elements are cheaper
-   to transpose than the fp32 that they become. */
-MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[16], const char *src, size_t stride, size_t rows,
-                                                      size_t bytes, int wide) {
-    const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
-    __m512i t[16];
-    int i;
-    size_t q;
-    /* By way of memory: 16 row pointers at once would not fit the registers. */
-    for (q = 0; q < 16; q++)
-        r[q] = q < rows ? _mm512_maskz_loadu_epi8(there, src + q * stride) : _mm512_setzero_si512();
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. The type does not matter yet: narrow
+   elements are cheaper to transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save
+   a quarter of the shuffles. */
+MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, const char *ahead, size_t stride,
+                                                      size_t rows, size_t bytes, int wide) {
+    __m512i edge[16], x[16], t[16];
+    const char *row[4], *later[4];
+    int i, k;
+    if (rows < 16 || bytes < 64) {
+        const __mmask64 there = bytes >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << bytes) - 1;
+        size_t q;
+        for (q = 0; q < 16; q++)
+            edge[q] = q < rows ? _mm512_maskz_loadu_epi8(there, src + q * stride) : _mm512_setzero_si512();
+        src = (const char *)edge;
+        stride = 64;
+    }
+    row[0] = src;
+    row[1] = row[0] + 4 * stride;
+    row[2] = row[1] + 4 * stride;
+    row[3] = row[2] + 4 * stride;
+    later[0] = ahead;
+    later[1] = later[0] + 4 * stride;
+    later[2] = later[1] + 4 * stride;
+    later[3] = later[2] + 4 * stride;
     if (wide) {
-        MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
-            t[i] = _mm512_unpacklo_epi64(r[i], r[i + 1]);
-            t[i + 1] = _mm512_unpackhi_epi64(r[i], r[i + 1]);
-        }
-        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-            int k = i / 2 * 8 + i % 2;
-            __m512i x = _mm512_shuffle_i32x4(t[k], t[k + 2], 0x88), y = _mm512_shuffle_i32x4(t[k], t[k + 2], 0xDD);
-            __m512i z = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0x88),
-                    u = _mm512_shuffle_i32x4(t[k + 4], t[k + 6], 0xDD);
-            r[k] = _mm512_shuffle_i32x4(x, z, 0x88);
-            r[k + 4] = _mm512_shuffle_i32x4(x, z, 0xDD);
-            r[k + 2] = _mm512_shuffle_i32x4(y, u, 0x88);
-            r[k + 6] = _mm512_shuffle_i32x4(y, u, 0xDD);
+        for (k = 0; k < 4; k += 2) {
+            MIXPREC_UNROLL_ for (i = 0; i < 8; i++) x[i] =
+                _mm512_loadu_si512(row[k + i / 4] + (size_t)(i % 4) * stride);
+            MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
+                t[i] = _mm512_unpacklo_epi64(x[i], x[i + 1]);
+                t[i + 1] = _mm512_unpackhi_epi64(x[i], x[i + 1]);
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+                __m512i y = _mm512_shuffle_i32x4(t[i], t[i + 2], 0x88), z = _mm512_shuffle_i32x4(t[i], t[i + 2], 0xDD);
+                __m512i u = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0x88),
+                        v = _mm512_shuffle_i32x4(t[i + 4], t[i + 6], 0xDD);
+                r[8 * k + 2 * i] = _mm512_shuffle_i32x4(y, u, 0x88);
+                r[8 * k + 2 * i + 8] = _mm512_shuffle_i32x4(y, u, 0xDD);
+                r[8 * k + 2 * i + 4] = _mm512_shuffle_i32x4(z, v, 0x88);
+                r[8 * k + 2 * i + 12] = _mm512_shuffle_i32x4(z, v, 0xDD);
+            }
         }
         return;
     }
+    /* Both halves of a line at once: with a power of two between rows they share few sets of the L1 cache. */
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+        _mm_prefetch(later[i / 4 * 2 + k] + (size_t)(i % 4) * stride, _MM_HINT_T1);
+        const char *low = row[i / 4 * 2] + (size_t)(i % 4) * stride + 32 * k;
+        const char *high = row[i / 4 * 2 + 1] + (size_t)(i % 4) * stride + 32 * k;
+        x[i + 8 * k] =
+            _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
+                               _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
+    }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+        t[i] = _mm512_unpacklo_epi32(x[i], x[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(x[i], x[i + 1]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < 16; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+        x[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        x[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        x[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        x[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-    }
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 16; k += 8) {
+        r[2 * (k + i)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0x88);
+        r[2 * (k + i + 4)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0xDD);
     }
 }
 
@@ -3804,7 +4029,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
     size_t q, i;
     for (q = 0; q * per_word < n; q++) {
         __m512 x[4];
-        mixprec_expand_avx512_(x, r[q], type);
+        mixprec_expand_avx512_(x, r[2 * q], type);
         for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
             _mm512_storeu_ps(dst, x[i]);
     }
@@ -3820,10 +4045,10 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             size_t left = mixprec_min_(64, depth * size - bytes), rows = mixprec_min_(16, count > i ? count - i : 0);
             const char *from = src + i * stride + bytes;
             float *to = (float *)(void *)(dst + i * to_size);
-            __m512i r[16];
+            __m512i r[32];
             for (q = 0; q < rows; q++)
                 _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r, from, stride, rows, left, wide);
+            mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
             switch (type) {
             case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
             case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
@@ -3832,8 +4057,8 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             case MIXPREC_E5M2: mixprec_pack_lines_avx512_(to, width, r, left, MIXPREC_E5M2, 4); break;
             default: /* f64 */
                 for (q = 0; q < left / 8; q++, to += width * 2) {
-                    _mm512_storeu_si512(to, r[q]);
-                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[8 + q]);
+                    _mm512_storeu_si512(to, r[2 * q]);
+                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[16 + 2 * q]);
                 }
                 break;
             }
@@ -3841,68 +4066,200 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
     }
 }
 
-/* Lanes are columns of C, that is rows of B in memory, 32 at a time: each word of a transposed line is widened and
-   multiplied in registers. With the panel written and read instead, a 4096 x 4096 matrix times a vector took 1.3 to 1.8
-   times as long on Zen 5. */
-#define MIXPREC_DIRECT_ROWS_AVX512_ 4
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
-                                                                       size_t rows_there, size_t columns, size_t depth,
-                                                                       const float *a, const char *b, size_t stride,
-                                                                       float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_F32                           ? 4
-                        : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2
-                                                                      : 1,
-                 per_word = 4 / size;
-    const size_t low = mixprec_min_(columns, 16), high = columns - low;
-    int i, j;
-    for (; depth; first = 0) {
-        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p, q;
-        __m512 s[MIXPREC_DIRECT_ROWS_AVX512_][2];
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-            _mm512_setzero_ps();
-        for (p = 0; p < chunk; p += 64 / size, b += 64) {
-            size_t left = mixprec_min_(64 / size, chunk - p), k;
-            __m512i r[2][16];
-            for (q = 0; q < columns; q++)
-                _mm_prefetch(b + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r[0], b, stride, low, left * size, 0);
-            mixprec_transpose_avx512_(r[1], b + 16 * stride, stride, high, left * size, 0);
-            for (q = 0; q * per_word < left; q++) {
-                __m512 x[2][4];
-                mixprec_expand_avx512_(x[0], r[0][q], type);
-                mixprec_expand_avx512_(x[1], r[1][q], type);
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
-                    if (q * per_word + k < left) {
-                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                            _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
-                        a += MIXPREC_TILE_ROWS_AVX512_;
-                    }
+/* ---- few rows ---- */
+
+/* Where a product has few rows, packing all of B as fp32 would take longer than the products. Here a stretch of 32
+   columns of B becomes a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the tile kernel widens as it
+   loads them, while it prefetches the next stretch. */
+#define MIXPREC_DIRECT_ROWS_AVX512_ 32
+#define MIXPREC_DIRECT_ACROSS_ 128 /* depth of a stretch where k runs along the rows of B in memory */
+#define MIXPREC_DIRECT_ALONG_ 32   /* and where columns do: then several panels side by side take turns */
+#define MIXPREC_DIRECT_PANELS_ 4
+/* The panel, two blocks of transposed words, and for each row the sums of a chunk. */
+#define MIXPREC_DIRECT_BYTES_ (MIXPREC_DIRECT_ACROSS_ * 128 + 2048)
+#define MIXPREC_DIRECT_BYTES_PER_ROW_ (MIXPREC_DIRECT_PANELS_ * 128)
+
+/* f16 from e4m3 codes in the upper bytes: exact, for the exponents of f16 reach further. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_f16_avx512_(__m512i upper) {
+    const __m512i subnormal = /* of m * 2^-9, m = 0 to 7, at any exponent field that the mask below lets through */
+        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x1800, 0x1C00, 0x1E00, 0x2000, 0x2100, 0x2200, 0x2300));
+    __m512i x = _mm512_and_si512(_mm512_srli_epi16(upper, 1), _mm512_set1_epi16(0x3F80));
+    __mmask32 small = _mm512_testn_epi16_mask(x, _mm512_set1_epi16(0x3C00));
+    __mmask32 nan = _mm512_cmpeq_epi16_mask(x, _mm512_set1_epi16(0x3F80));
+    x = _mm512_add_epi16(x, _mm512_set1_epi16(0x2000));
+    x = _mm512_mask_permutexvar_epi16(x, small, _mm512_srli_epi16(upper, 8), subnormal);
+    x = _mm512_mask_mov_epi16(x, nan, _mm512_set1_epi16(0x7E00));
+    return _mm512_ternarylogic_epi32(x, upper, _mm512_set1_epi16((short)0x8000), 0xF8); /* x | (upper & sign) */
+}
+
+/* A line of a panel is 32 columns at one k. f16: in order; bf16: column i with column 16 + i in a word. Here two lines
+   from pairs of k, for columns 0 to 15 in x and 16 to 31 in y. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *first_line, char *second_line, __m512i x,
+                                                                        __m512i y, int is_bf16) {
+    __m512i first, second;
+    if (is_bf16) {
+        first = _mm512_mask_blend_epi16(0xAAAAAAAAu, x, _mm512_slli_epi32(y, 16));
+        second = _mm512_mask_blend_epi16(0xAAAAAAAAu, _mm512_srli_epi32(x, 16), y);
+    } else {
+        const __m512i lines = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28,
+                                               26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+        first = _mm512_permutex2var_epi16(x, lines, y);
+        second = _mm512_permutex2var_epi16(x, _mm512_add_epi16(lines, _mm512_set1_epi16(1)), y);
+    }
+    _mm512_storeu_si512(first_line, first);
+    _mm512_storeu_si512(second_line, second);
+}
+
+/* `depth` times 32 columns to a panel, of which `columns` are there and the others become zero. The columns lie stride
+   bytes apart. Whole vectors of k are written. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, __m512i *words, const char *b,
+                                                                         const mixprec_dtype type, size_t stride,
+                                                                         size_t columns, size_t depth) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t low = mixprec_min_(columns, 16);
+    const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
+    size_t p, q;
+    for (p = 0; p < depth; p += 64 / size, b += 64) {
+        size_t left = mixprec_min_(64, (depth - p) * size);
+        if (type == MIXPREC_F32) {
+            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, b, stride, low, left, 0);
+            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, b + 16 * stride, stride,
+                                      columns - low, left, 0);
+            panel += 16 * 128;
+            continue;
+        }
+        mixprec_transpose_avx512_(words, b, b, stride, low, left, 0);
+        mixprec_transpose_avx512_(words + 1, b + 16 * stride, b + 16 * stride, stride, columns - low, left, 0);
+        for (q = 0; q < 16; q++) {
+            __m512i x = words[2 * q], y = words[2 * q + 1];
+            if (size == 2) {
+                mixprec_direct_lines_avx512_(panel, panel + 64, x, y, type == MIXPREC_BF16);
+                panel += 128;
+            } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
+                __m512i x02 = _mm512_slli_epi16(x, 8), x13 = _mm512_and_si512(x, upper_bytes);
+                __m512i y02 = _mm512_slli_epi16(y, 8), y13 = _mm512_and_si512(y, upper_bytes);
+                if (type == MIXPREC_E4M3) {
+                    x02 = mixprec_e4m3_to_f16_avx512_(x02);
+                    x13 = mixprec_e4m3_to_f16_avx512_(x13);
+                    y02 = mixprec_e4m3_to_f16_avx512_(y02);
+                    y13 = mixprec_e4m3_to_f16_avx512_(y13);
                 }
+                mixprec_direct_lines_avx512_(panel, panel + 128, x02, y02, 0);
+                mixprec_direct_lines_avx512_(panel + 64, panel + 192, x13, y13, 0);
+                panel += 256;
             }
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-            __mmask16 lanes = mixprec_first_lanes_(j ? high : low);
-            float *to = t + (size_t)i * ldt + j * 16;
-            if ((size_t)i < rows_there) {
-                if (!first)
-                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-            }
-        }
-        depth -= chunk;
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                   const char *b, mixprec_dtype type, size_t stride, float *t,
-                                                   size_t ldt, int first) {
+/* The same where columns lie side by side and k is stride bytes apart. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b,
+                                                                        const mixprec_dtype type, size_t stride,
+                                                                        size_t columns, size_t depth,
+                                                                        const char *ahead) {
+    const __mmask32 there = columns >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << columns) - 1;
+    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    size_t p;
+    for (p = 0; p < depth; p++, b += stride) {
+        __m512i x;
+        if (ahead)
+            _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
+        if (type == MIXPREC_F32) {
+            if (ahead)
+                _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
+            _mm512_storeu_ps(panel, _mm512_maskz_loadu_ps((__mmask16)there, b));
+            _mm512_storeu_ps(panel + 64, _mm512_maskz_loadu_ps((__mmask16)(there >> 16), b + 64));
+            panel += 128;
+            continue;
+        }
+        if (type == MIXPREC_F16 || type == MIXPREC_BF16)
+            x = _mm512_maskz_loadu_epi16(there, b);
+        else
+            x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, b)), 8);
+        if (type == MIXPREC_BF16)
+            x = _mm512_permutexvar_epi16(halves, x);
+        if (type == MIXPREC_E4M3)
+            x = mixprec_e4m3_to_f16_avx512_(x);
+        _mm512_storeu_si512(panel, x);
+        panel += 64;
+    }
+}
+
+/* What to prefetch: 32 lines, stride bytes apart, for each 32 of k, then 32 more `step` bytes on. */
+typedef struct mixprec_ahead_ {
+    const char *line;
+    size_t stride, step;
+} mixprec_ahead_;
+
+/* sums[i * 32 + j] = or += the products of `depth` lines of a panel, whose numbers are fp32, f16 or bf16, and A. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                       size_t depth, const float *a, size_t width,
+                                                                       const char *panel, float *sums, int starts,
+                                                                       const mixprec_ahead_ *ahead) {
+    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
+    const char *block = ahead->line;
+    __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        starts ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + i * 32 + j * 16);
+    while (depth) {
+        const char *line = block;
+        size_t count = mixprec_min_(depth, 32);
+        depth -= count;
+        block += ahead->step;
+        for (; count; count--, a += width, line += ahead->stride) {
+            __m512 x[2];
+            _mm_prefetch(line, _MM_HINT_T1);
+            if (type == MIXPREC_F32) {
+                _mm_prefetch(line + 64, _MM_HINT_T1);
+                x[0] = _mm512_loadu_ps(panel);
+                x[1] = _mm512_loadu_ps(panel + 64);
+                panel += 128;
+            } else if (type == MIXPREC_F16) {
+                x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)panel));
+                x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(panel + 32)));
+                panel += 64;
+            } else {
+                __m512i words = _mm512_loadu_si512(panel);
+                x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+                x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, upper_half));
+                panel += 64;
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
+        }
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_storeu_ps(sums + i * 32 + j * 16, s[i][j]);
+}
+
+#define MIXPREC_DIRECT_TYPES_AVX512_(X, rows) X(rows, MIXPREC_F32) X(rows, MIXPREC_F16) X(rows, MIXPREC_BF16)
+#define MIXPREC_ALL_DIRECT_AVX512_(X) X(1) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
+#define MIXPREC_DIRECT_AVX512_(rows)                                                                                   \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, size_t depth, const float *a,      \
+                                                                size_t width, const char *panel, float *sums,          \
+                                                                int starts, const mixprec_ahead_ *ahead) {             \
+        if (type == MIXPREC_F32)                                                                                       \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F32, depth, a, width, panel, sums, starts, ahead);               \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, depth, a, width, panel, sums, starts, ahead);              \
+        else                                                                                                           \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F16, depth, a, width, panel, sums, starts, ahead);               \
+    }
+MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)
+#undef MIXPREC_DIRECT_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const char *b, mixprec_dtype type, size_t stride,
+                                                        int along, size_t columns, size_t depth, const char *ahead) {
+    __m512i *words = (__m512i *)(void *)(scratch + MIXPREC_DIRECT_ACROSS_ * 128);
     switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
-        if (rows == 1)                                                                                                 \
-            mixprec_direct_body_avx512_(1, dtype, rows, columns, depth, a, b, stride, t, ldt, first);                  \
+        if (along)                                                                                                     \
+            mixprec_direct_along_avx512_(scratch, b, dtype, stride, columns, depth, ahead);                            \
         else                                                                                                           \
-            mixprec_direct_body_avx512_(4, dtype, rows, columns, depth, a, b, stride, t, ldt, first);                  \
+            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth);                           \
         break;
         MIXPREC_ROW_(MIXPREC_F32)
         MIXPREC_ROW_(MIXPREC_F16)
@@ -3911,6 +4268,156 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
         MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
     default: break;
+    }
+}
+
+/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
+   multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
+#define MIXPREC_DIRECT_THIN_ROWS_ 4
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
+                                 size_t columns, size_t depth, const float *a, size_t width, const char *b,
+                                 size_t stride, float *t, size_t ldt, int first) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 768;
+    size_t at = 0;
+    int i, j;
+    for (; at < row_bytes; first = 0) {
+        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
+        __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (; at < end; at += 64) {
+            const size_t bytes = mixprec_min_(64, end - at);
+            /* At the end of the rows, the next columns; the address is only prefetched. */
+            const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
+            __m512i words[64];
+            size_t q, k;
+            for (q = 0; q < (size_t)vectors; q++) {
+                size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
+                mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
+                                          stride, there, bytes, 0);
+            }
+            for (q = 0; q * 4 < bytes; q++) {
+                __m512 x[4][4];
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    mixprec_expand_avx512_(x[j], words[j / 2 * 32 + j % 2 + 2 * (int)q], type);
+                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                    if (q * 4 + k * size < bytes) {
+                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
+                        a += width;
+                    }
+                }
+            }
+        }
+        at = end;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            __mmask16 lanes = mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
+            float *to = t + (size_t)i * ldt + j * 16;
+            if ((size_t)i < rows_there) {
+                if (!first)
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                        float *t, size_t ldt, int first) {
+    const size_t step = rows == 1 ? 64 : 32;
+    size_t j;
+    for (j = 0; j < columns; j += step, b += step * stride, t += step) {
+        const size_t there = mixprec_min_(step, columns - j);
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (rows == 1)                                                                                                 \
+            mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else if (rows == 2)                                                                                            \
+            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else                                                                                                           \
+            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        default: break;
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                   int along, float *t, size_t ldt, int first, char *scratch) {
+#define MIXPREC_DIRECT_AVX512_(rows) mixprec_direct_##rows##_avx512_,
+    static void (*const tiles[])(mixprec_dtype, size_t, const float *, size_t, const char *, float *, int,
+                                 const mixprec_ahead_ *) = {MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)};
+#undef MIXPREC_DIRECT_AVX512_
+    const size_t size = mixprec_size_of_(type), stretch = along       ? MIXPREC_DIRECT_ALONG_
+                                                          : rows <= 4 ? 64 / size
+                                                                      : MIXPREC_DIRECT_ACROSS_;
+    const size_t side = along ? MIXPREC_DIRECT_PANELS_ * 32 : 32, k_step = along ? stride : size,
+                 column_step = along ? size : stride;
+    const int early = rows <= MIXPREC_DIRECT_THIN_ROWS_; /* packing takes longer than the products */
+    const size_t padded = mixprec_round_up_(rows, 2);    /* a kernel of 4 rows may compute 3 */
+    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_BYTES_);
+    size_t from, to, chunk, p, count, i, j;
+    if (rows <= MIXPREC_DIRECT_THIN_ROWS_ && !along) {
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+        return;
+    }
+    for (from = 0; from < columns; from = to) {
+        to = mixprec_min_(from + side, columns);
+        for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
+            size_t end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+            for (p = chunk; p < end; p += count) {
+                count = mixprec_min_(stretch, end - p);
+                for (j = from; j < to; j += 32) {
+                    size_t next_j = j + 32, next_p = p;
+                    mixprec_ahead_ ahead;
+                    if (next_j >= to) {
+                        next_j = from;
+                        next_p = p + count;
+                        if (next_p >= depth) {
+                            next_j = to;
+                            next_p = 0;
+                        }
+                    }
+                    ahead.line = b + next_j * column_step + next_p * k_step;
+                    ahead.stride = stride;
+                    ahead.step = 32 * size;
+                    mixprec_direct_pack_avx512_(scratch, b + j * column_step + p * k_step, type, stride, along,
+                                                mixprec_min_(32, to - j), count, early ? ahead.line : NULL);
+                    if (early) {
+                        ahead.line = scratch;
+                        ahead.stride = ahead.step = 0;
+                    }
+                    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX512_) {
+                        tiles[rows - i < 2 ? 0 : (mixprec_min_(MIXPREC_TILE_ROWS_AVX512_, rows - i) + 1) / 2](
+                            type, count, a + i * depth + p * width, width, scratch, sums + (j - from) * padded + i * 32,
+                            p == chunk, &ahead);
+                        ahead.line = scratch;
+                        ahead.stride = ahead.step = 0;
+                    }
+                }
+            }
+            for (j = from; j < to; j += 16) {
+                const __mmask16 lanes = mixprec_first_lanes_(to - j);
+                for (i = 0; i < rows; i++) {
+                    float *at = t + i * ldt + j;
+                    __m512 sum = _mm512_loadu_ps(sums + (j - from) / 32 * 32 * padded + i * 32 + j % 32);
+                    if (chunk || !first)
+                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, at), sum);
+                    _mm512_mask_storeu_ps(at, lanes, sum);
+                }
+            }
+        }
     }
 }
 
@@ -3957,6 +4464,87 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
         }
 }
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- GEMM of bf16 with AVX512_BF16 ---- */
+
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+#define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+
+/* 14 x 32: see mixprec_tile_body_avx512_. Panels hold pairs of k, element (i, p) at 16-bit place [(p / 2 * w + i) * 2 +
+   p % 2], with a zero behind an odd depth. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(const int rows, size_t rows_there,
+                                                                                size_t columns, size_t depth,
+                                                                                const char *a, const char *b, float *t,
+                                                                                size_t ldt, int first) {
+    const __mmask16 lanes[2] = {mixprec_first_lanes_(columns), mixprec_first_lanes_(columns > 16 ? columns - 16 : 0)};
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (p = 0; p < chunk; p += 2) {
+            const int32_t *y = (const int32_t *)(const void *)a;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                _mm512_dpbf16_ps(s[i][j], (__m512bh)_mm512_set1_epi32(y[i]), (__m512bh)_mm512_loadu_si512(b + 64 * j));
+            a += MIXPREC_TILE_ROWS_AVX512_ * 4;
+            b += 128;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+                float *to = t + (size_t)i * ldt + j * 16;
+                if ((size_t)i < rows_there) {
+                    if (!first)
+                        s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
+                    _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
+                }
+            }
+        }
+        depth -= chunk;
+    }
+}
+
+MIXPREC_AVX512_BF16_ static void mixprec_tile_pairs_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                            const void *b, void *t, size_t ldt, int first, int wide) {
+    const char *x = (const char *)a, *y = (const char *)b;
+    (void)wide;
+    if (rows > 8)
+        mixprec_tile_pairs_body_avx512_(14, rows, columns, depth, x, y, (float *)t, ldt, first);
+    else if (rows > 4)
+        mixprec_tile_pairs_body_avx512_(8, rows, columns, depth, x, y, (float *)t, ldt, first);
+    else
+        mixprec_tile_pairs_body_avx512_(4, rows, columns, depth, x, y, (float *)t, ldt, first);
+}
+
+/* Side by side along k, pairs are packed as if they were numbers of 32 bits. */
+MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
+                                                       size_t ld, int along, size_t count, size_t depth, int wide) {
+    const uint16_t *from = (const uint16_t *)src;
+    uint32_t *to = (uint32_t *)dst;
+    __mmask16 there[2], room[2];
+    size_t i, p;
+    (void)type;
+    (void)wide;
+    if (!along) {
+        mixprec_pack_across_avx512_((char *)dst, width, (const char *)src, MIXPREC_F32, ld * 2, count, depth / 2, 0);
+        to += depth / 2 * width;
+        for (i = 0; i < width && depth % 2; i++)
+            to[i] = i < count ? from[i * ld + depth - 1] : 0;
+        return;
+    }
+    for (i = 0; i < 2; i++) {
+        there[i] = mixprec_first_lanes_(count > i * 16 ? count - i * 16 : 0);
+        room[i] = mixprec_first_lanes_(width > i * 16 ? width - i * 16 : 0);
+    }
+    for (p = 0; p < depth; p += 2, from += 2 * ld, to += width)
+        for (i = 0; i * 16 < width; i++) {
+            __m512i even = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there[i], from + i * 16));
+            __m512i odd = _mm512_cvtepu16_epi32(
+                _mm256_maskz_loadu_epi16(p + 1 < depth ? there[i] : (__mmask16)0, from + ld + i * 16));
+            _mm512_mask_storeu_epi32(to + i * 16, room[i], _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+        }
+}
+#endif
 #endif /* MIXPREC_HAS_AVX512_ */
 
 /* ================================================================================================================== */
@@ -4014,6 +4602,13 @@ static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, 
         break;
     default: mixprec_load_c_(dst, src, type, n); break;
     }
+}
+
+/* FCVTXN rounds to odd. */
+static void mixprec_load_odd_neon_(float *dst, const double *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 4)
+        vst1q_f32(dst + i, vcvtx_high_f32_f64(vcvtx_f32_f64(vld1q_f64(src + i)), vld1q_f64(src + i + 2)));
 }
 
 /* bfloat16 to nearest even, in the upper half of each lane. */
@@ -4077,6 +4672,105 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype 
     }
 }
 
+/* Any format, mode and policy: mixprec_narrow_f32_ four at a time. See mixprec_encoder_avx2_. */
+typedef struct mixprec_encoder_neon_ {
+    int32x4_t bias, shift, min_shift, mantissa_bits;
+    uint32x4_t threshold_positive, threshold_negative, odd, sticky;
+    uint32x4_t max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
+    int stochastic, special;
+} mixprec_encoder_neon_;
+
+static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_encoder_neon_ e;
+    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = vdupq_n_s32(to->bias - 127);
+    e.shift = vdupq_n_s32(23 - to->mantissa_bits);
+    e.min_shift = vdupq_n_s32(24 - to->mantissa_bits);
+    e.mantissa_bits = vdupq_n_s32(to->mantissa_bits);
+    e.threshold_positive = vdupq_n_u32(mixprec_round_threshold_(how->round, 0, 0, 0));
+    e.threshold_negative = vdupq_n_u32(mixprec_round_threshold_(how->round, 1, 0, 0));
+    e.odd = vdupq_n_u32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
+    e.sticky = vdupq_n_u32(!e.stochastic);
+    e.max_code = vdupq_n_u32(to->max_code);
+    e.overflow_positive =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code);
+    e.overflow_negative =
+        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code);
+    e.inf_code = vdupq_n_u32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
+    e.nan_code = vdupq_n_u32(to->nan_code);
+    e.payload = vdupq_n_u32(to->special == MIXPREC_IEEE_ ? (1u << to->mantissa_bits) - 1 : 0);
+    e.special = to->special;
+    e.sign_code = vdupq_n_u32(to->sign_code);
+    return e;
+}
+
+/* The codes with their signs. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_neon_ *e, uint32x4_t bits,
+                                                          uint32x4_t random) {
+    const int32x4_t one = vdupq_n_s32(1);
+    uint32x4_t negative = vcltq_s32(vreinterpretq_s32_u32(bits), vdupq_n_s32(0));
+    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), exponent = vshrq_n_u32(magnitude, 23);
+    uint32x4_t field = vandq_u32(magnitude, vdupq_n_u32(0x7FFFFF)), subnormal = vceqq_u32(exponent, vdupq_n_u32(0));
+    uint32x4_t mantissa = vorrq_u32(field, vbicq_u32(vdupq_n_u32(0x800000), subnormal));
+    int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), e->bias);
+    int32x4_t shift = vmaxq_s32(e->shift, vsubq_s32(e->min_shift, target));
+    uint32x4_t kept, fraction, threshold, code, lost, special;
+    target = vmaxq_s32(target, one);
+    /* Negative counts shift to the right; by 32 or more, either way, gives 0. A count is its low byte, signed: these
+       shifts stay below 224. */
+    kept = vshlq_u32(mantissa, vnegq_s32(shift));
+    fraction = vshlq_u32(mantissa, vsubq_s32(vdupq_n_s32(32), shift));
+    lost = vandq_u32(vcgtq_s32(shift, vdupq_n_s32(31)), vtstq_u32(mantissa, mantissa));
+    fraction = vorrq_u32(fraction, vandq_u32(lost, e->sticky));
+    threshold = vbslq_u32(negative, e->threshold_negative, e->threshold_positive);
+    threshold = vaddq_u32(threshold, vandq_u32(kept, e->odd));
+    if (e->stochastic)
+        threshold = random;
+    /* The sum is below the threshold when it carried out. */
+    kept = vsubq_u32(kept, vcltq_u32(vaddq_u32(fraction, threshold), threshold));
+    code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), e->mantissa_bits), kept);
+    code =
+        vbslq_u32(vcgtq_u32(code, e->max_code), vbslq_u32(negative, e->overflow_negative, e->overflow_positive), code);
+    special = vandq_u32(vshlq_u32(field, vnegq_s32(e->shift)), e->payload);
+    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->inf_code, vorrq_u32(e->nan_code, special));
+    code = vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F7FFFFF)), special, code);
+    if (e->special == MIXPREC_FNUZ_) /* no -0 */
+        negative = vandq_u32(negative, vtstq_u32(code, code));
+    else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
+        negative = vandq_u32(negative, vcleq_u32(magnitude, vdupq_n_u32(0x7F800000)));
+    return vorrq_u32(code, vandq_u32(negative, e->sign_code));
+}
+
+static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                    const mixprec_how_ *how) {
+    const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
+    size_t i, j;
+    for (i = 0; i < n; i += 16) {
+        uint32_t random[16] = {0};
+        uint16x8_t low, high;
+        uint8x16_t bytes;
+        uint32x4_t c[4];
+        for (j = 0; j < 16 && encoder.stochastic; j++)
+            random[j] = mixprec_random_bits(how->seed, how->index + i + j);
+        for (j = 0; j < 4; j++)
+            c[j] = mixprec_encode_any_neon_(&encoder, vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j)),
+                                            vld1q_u32(random + 4 * j));
+        low = vcombine_u16(vmovn_u32(c[0]), vmovn_u32(c[1]));
+        high = vcombine_u16(vmovn_u32(c[2]), vmovn_u32(c[3]));
+        bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
+        if (mixprec_size_of_(type) == 2) {
+            vst1q_u16((uint16_t *)dst + i, low);
+            vst1q_u16((uint16_t *)dst + i + 8, high);
+        } else if (type == MIXPREC_E2M1) {
+            const uint16x8_t pairs = vreinterpretq_u16_u8(bytes);
+            vst1_u8((uint8_t *)dst + i / 2, vmovn_u16(vorrq_u16(pairs, vshrq_n_u16(pairs, 4))));
+        } else
+            vst1q_u8((uint8_t *)dst + i, bytes);
+    }
+}
+
 static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how) {
     int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
@@ -4085,9 +4779,13 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
             vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
         return;
     }
+    if (!mixprec_layout_of_(type)) {
+        mixprec_store_c_(dst, type, src, n, how);
+        return;
+    }
     if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ||
         !mixprec_is_compute_type_(type)) {
-        mixprec_store_c_(dst, type, src, n, how);
+        mixprec_store_any_neon_(dst, type, src, n, how);
         return;
     }
     switch (type) {
@@ -4118,6 +4816,352 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     }
     return vmaxvq_u32(found) != 0;
 }
+
+/* ---- GEMM ---- */
+
+#ifndef MIXPREC_NO_GEMM
+/* 8 x 12 (f64: 8 x 6): 24 accumulators, 3 vectors of B, and A by lanes of what is left. Rows and columns that are not
+   there are zeros of the panels. */
+#define MIXPREC_TILE_ROWS_NEON_ 8
+#define MIXPREC_TILE_VECTORS_NEON_ 3
+MIXPREC_FORCE_INLINE_ void mixprec_tile_body_neon_(const int rows, const int vectors, const int wide, size_t rows_there,
+                                                   size_t depth, const char *a, const char *b, char *t, size_t ldt,
+                                                   int first) {
+    const size_t size = wide ? 8 : 4;
+    int i, j;
+    for (; depth; first = 0) {
+        size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        /* One of the two is used: see mixprec_tile_body_avx2_. */
+        float32x4_t s[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        float64x2_t w[MIXPREC_TILE_ROWS_NEON_][MIXPREC_TILE_VECTORS_NEON_];
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = vdupq_n_f32(0);
+            w[i][j] = vdupq_n_f64(0);
+        }
+        for (p = 0; p < chunk; p++) {
+            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
+            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
+            if (wide)
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 2) {
+                    const float64x2_t row = vld1q_f64(y_wide + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        w[i][j] = vfmaq_laneq_f64(w[i][j], vld1q_f64(x_wide + 2 * j), row, 0);
+                        w[i + 1][j] = vfmaq_laneq_f64(w[i + 1][j], vld1q_f64(x_wide + 2 * j), row, 1);
+                    }
+                }
+            else
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i += 4) {
+                    const float32x4_t row = vld1q_f32(y + i);
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        s[i][j] = vfmaq_laneq_f32(s[i][j], vld1q_f32(x + 4 * j), row, 0);
+                        s[i + 1][j] = vfmaq_laneq_f32(s[i + 1][j], vld1q_f32(x + 4 * j), row, 1);
+                        s[i + 2][j] = vfmaq_laneq_f32(s[i + 2][j], vld1q_f32(x + 4 * j), row, 2);
+                        s[i + 3][j] = vfmaq_laneq_f32(s[i + 3][j], vld1q_f32(x + 4 * j), row, 3);
+                    }
+                }
+            a += MIXPREC_TILE_ROWS_NEON_ * size;
+            b += MIXPREC_TILE_VECTORS_NEON_ * 16;
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            float *to = (float *)(void *)(t + (size_t)i * ldt * size);
+            double *to_wide = (double *)(void *)to;
+            if ((size_t)i < rows_there)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                    if (wide)
+                        vst1q_f64(to_wide + 2 * j, first ? w[i][j] : vaddq_f64(vld1q_f64(to_wide + 2 * j), w[i][j]));
+                    else
+                        vst1q_f32(to + 4 * j, first ? s[i][j] : vaddq_f32(vld1q_f32(to + 4 * j), s[i][j]));
+                }
+        }
+        depth -= chunk;
+    }
+}
+
+/* Half a tile of rows and a third of its columns are enough of a choice for edges. */
+#define MIXPREC_TILES_NEON_(X) X(4, 1, 0) X(4, 3, 0) X(8, 1, 0) X(8, 3, 0) X(4, 3, 1) X(8, 3, 1)
+#define MIXPREC_TILE_NEON_(rows, vectors, wide)                                                                        \
+    static void mixprec_tile_##rows##_##vectors##_##wide##_neon_(size_t rows_there, size_t depth, const char *a,       \
+                                                                 const char *b, char *t, size_t ldt, int first) {      \
+        mixprec_tile_body_neon_(rows, vectors, wide, rows_there, depth, a, b, t, ldt, first);                          \
+    }
+MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+
+static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t,
+                               size_t ldt, int first, int wide) {
+    const size_t vectors = wide || columns > 4 ? 3 : 1, size = wide ? 8 : 4, whole = vectors * 16 / size;
+    const size_t kernel_rows = rows > 4 ? 8 : 4;
+    double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
+    char *to = (char *)t;
+    size_t ld_to = ldt, i;
+    if (columns != whole) { /* vectors that are not whole: by way of a buffer */
+        to = (char *)edge;
+        ld_to = whole;
+        for (i = 0; i < rows && !first; i++)
+            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+    }
+    switch (kernel_rows * 8 + vectors * 2 + (size_t)wide) {
+#define MIXPREC_TILE_NEON_(kernel_rows, vectors, wide)                                                                 \
+    case kernel_rows * 8 + vectors * 2 + wide:                                                                         \
+        mixprec_tile_##kernel_rows##_##vectors##_##wide##_neon_(rows, depth, (const char *)a, (const char *)b, to,     \
+                                                                ld_to, first);                                         \
+        break;
+        MIXPREC_TILES_NEON_(MIXPREC_TILE_NEON_)
+#undef MIXPREC_TILE_NEON_
+    default: break;
+    }
+    for (i = 0; i < rows && to != (char *)t; i++)
+        mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
+}
+
+/* 4 elements from p as fp32. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dtype type) {
+    uint16x8_t half;
+    uint32_t codes;
+    switch (type) {
+    case MIXPREC_F64:
+        return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64((const double *)p)), vld1q_f64((const double *)p + 2));
+    case MIXPREC_F16: return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)p)));
+    case MIXPREC_BF16: return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16((const uint16_t *)p), 16));
+    case MIXPREC_E4M3:
+        mixprec_copy_(&codes, p, 4);
+        half = mixprec_e4m3_to_half_neon_(vreinterpret_u8_u32(vdup_n_u32(codes)));
+        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half))), 256.0f);
+    case MIXPREC_E5M2:
+        mixprec_copy_(&codes, p, 4);
+        half = vshll_n_u8(vreinterpret_u8_u32(vdup_n_u32(codes)), 8);
+        return vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
+    default: break;
+    }
+    return vld1q_f32((const float *)p);
+}
+
+/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load_edge_neon_(const void *p, mixprec_dtype type, size_t there,
+                                                          const int wide) {
+    const size_t lanes = wide ? 2 : 4;
+    double edge[4] = {0};
+    if (there < lanes) {
+        mixprec_copy_(edge, p, there * mixprec_size_of_(type));
+        p = edge;
+    }
+    return wide ? vreinterpretq_f32_f64(vld1q_f64((const double *)p)) : mixprec_load4_neon_(p, type);
+}
+
+/* Elements that lie side by side along k: squares of 4 x 4 (f64: 2 x 2), transposed in registers, a cache line of each
+   row before the next row: with a power of two between rows they share one set. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_across_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                     size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4, lanes = wide ? 2 : 4, line = 64 / size;
+    size_t from, i, p, q;
+    for (from = 0; from < depth; from += line)
+        for (i = 0; i < width; i += lanes)
+            for (p = from; p < depth && p < from + line; p += lanes) {
+                float32x4_t r[4], t[4];
+                for (q = 0; q < lanes; q++)
+                    r[q] = i + q < count ? mixprec_load_edge_neon_(src + (i + q) * stride + p * size, type,
+                                                                   mixprec_min_(lanes, depth - p), wide)
+                                         : vdupq_n_f32(0);
+                if (wide) {
+                    const float64x2_t x = vreinterpretq_f64_f32(r[0]), y = vreinterpretq_f64_f32(r[1]);
+                    r[0] = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+                    r[1] = vreinterpretq_f32_f64(vzip2q_f64(x, y));
+                } else {
+                    t[0] = vzip1q_f32(r[0], r[2]);
+                    t[1] = vzip2q_f32(r[0], r[2]);
+                    t[2] = vzip1q_f32(r[1], r[3]);
+                    t[3] = vzip2q_f32(r[1], r[3]);
+                    r[0] = vzip1q_f32(t[0], t[2]);
+                    r[1] = vzip2q_f32(t[0], t[2]);
+                    r[2] = vzip1q_f32(t[1], t[3]);
+                    r[3] = vzip2q_f32(t[1], t[3]);
+                }
+                for (q = 0; q < lanes && p + q < depth; q++)
+                    vst1q_f32((float *)(void *)(dst + ((p + q) * width + i) * to_size), r[q]);
+            }
+}
+
+/* Elements that lie side by side in src as in the panel. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_along_neon_(char *dst, size_t width, const char *src, mixprec_dtype type,
+                                                    size_t stride, size_t count, size_t depth, const int wide) {
+    const size_t size = mixprec_size_of_(type), lanes = wide ? 2 : 4;
+    size_t i, p;
+    for (p = 0; p < depth; p++, src += stride)
+        for (i = 0; i < width; i += lanes, dst += 16)
+            vst1q_f32((float *)(void *)dst,
+                      i < count ? mixprec_load_edge_neon_(src + i * size, type, mixprec_min_(lanes, count - i), wide)
+                                : vdupq_n_f32(0));
+}
+
+static void mixprec_pack_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                               size_t count, size_t depth, int wide) {
+    const char *from = (const char *)src;
+    const size_t stride = ld * mixprec_size_of_(type);
+    char *to = (char *)dst;
+    switch ((int)type * 2 + wide) {
+#define MIXPREC_ROW_(dtype, wide)                                                                                      \
+    case dtype * 2 + wide:                                                                                             \
+        if (along)                                                                                                     \
+            mixprec_pack_along_neon_(to, width, from, dtype, stride, count, depth, wide);                              \
+        else                                                                                                           \
+            mixprec_pack_across_neon_(to, width, from, dtype, stride, count, depth, wide);                             \
+        break;
+        MIXPREC_ROW_(MIXPREC_F64, 1)
+        MIXPREC_ROW_(MIXPREC_F32, 0)
+        MIXPREC_ROW_(MIXPREC_F64, 0)
+        MIXPREC_ROW_(MIXPREC_F16, 0)
+        MIXPREC_ROW_(MIXPREC_BF16, 0)
+        MIXPREC_ROW_(MIXPREC_E4M3, 0)
+        MIXPREC_ROW_(MIXPREC_E5M2, 0)
+#undef MIXPREC_ROW_
+    default: break;
+    }
+}
+
+/* ---- GEMM of bf16 with BFMMLA, of f16 with FMLAL ---- */
+
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+/* The intrinsics want this architecture at least. Nothing that must be inlined may be called where it is less than what
+   the compiler was told. */
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define MIXPREC_NEON_BF16_
+#else
+#define MIXPREC_NEON_BF16_ __attribute__((target("arch=armv8.2-a+bf16")))
+#endif
+#if defined(__ARM_FEATURE_FP16_FML)
+#define MIXPREC_NEON_F16_
+#else
+#define MIXPREC_NEON_F16_ __attribute__((target("arch=armv8.2-a+fp16fml")))
+#endif
+#define MIXPREC_TILE_COLUMNS_NEON_ 12
+
+/* t = or += the sums of a chunk. */
+static void mixprec_add_sums_neon_(size_t rows, size_t columns, const float *sums, float *t, size_t ldt, int first) {
+    size_t i, j;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++) {
+            float sum = sums[i * MIXPREC_TILE_COLUMNS_NEON_ + j];
+            t[i * ldt + j] = first ? sum : t[i * ldt + j] + sum;
+        }
+}
+
+/* Panels of 16-bit elements in groups of `group` along k: (i, p) stands at [(p / group * w + i) * group + p % group],
+   with zeros to the end of the last group. Squares of 4 x 4, of which one side lies in lines in src, one in dst. */
+MIXPREC_FORCE_INLINE_ void mixprec_pack_16_neon_(uint16_t *dst, size_t width, const uint16_t *src, size_t ld, int along,
+                                                 size_t count, size_t depth, const size_t group) {
+    const size_t line = 32; /* elements in a cache line: see mixprec_pack_across_neon_ */
+    size_t from, i, p, q;
+    for (from = 0; from < depth; from += line)
+        for (i = 0; i < width; i += 4)
+            for (p = from; p < depth && p < from + line; p += 4) {
+                const size_t across = mixprec_min_(4, count > i ? count - i : 0), deep = mixprec_min_(4, depth - p);
+                const size_t lines = along ? deep : across, there = along ? across : deep;
+                uint16x4_t r[4], t[4];
+                for (q = 0; q < 4; q++) {
+                    uint16_t edge[4] = {0};
+                    if (q < lines)
+                        mixprec_copy_(edge, src + (along ? (p + q) * ld + i : (i + q) * ld + p), there * 2);
+                    r[q] = vld1_u16(edge);
+                }
+                if (along == (group == 4)) {
+                    t[0] = vzip1_u16(r[0], r[2]);
+                    t[1] = vzip2_u16(r[0], r[2]);
+                    t[2] = vzip1_u16(r[1], r[3]);
+                    t[3] = vzip2_u16(r[1], r[3]);
+                    r[0] = vzip1_u16(t[0], t[2]);
+                    r[1] = vzip2_u16(t[0], t[2]);
+                    r[2] = vzip1_u16(t[1], t[3]);
+                    r[3] = vzip2_u16(t[1], t[3]);
+                }
+                for (q = 0; q < (group == 4 ? 4 : deep); q++)
+                    vst1_u16(dst + (group == 4 ? p * width + (i + q) * 4 : (p + q) * width + i), r[q]);
+            }
+}
+
+/* A group of bf16 has no room where there is one number of k: that panel holds fp32. */
+static void mixprec_pack_bf16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                    size_t count, size_t depth, int wide) {
+    if (depth == 1)
+        mixprec_pack_neon_(dst, width, src, type, ld, along, count, depth, wide);
+    else
+        mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 4);
+}
+
+static void mixprec_pack_f16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                   size_t count, size_t depth, int wide) {
+    (void)type;
+    (void)wide;
+    mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 1);
+}
+
+/* 8 x 12: an accumulator has 2 x 2 elements of C, and takes 2 rows of A and 2 columns of B, 4 deep. */
+MIXPREC_NEON_BF16_ static void mixprec_tile_bf16_neon_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                       const void *b, void *t, size_t ldt, int first, int wide) {
+    const uint16_t *x = (const uint16_t *)b, *y = (const uint16_t *)a;
+    if (depth == 1) {
+        mixprec_tile_neon_(rows, columns, depth, a, b, t, ldt, first, wide);
+        return;
+    }
+    for (; depth; first = 0) {
+        size_t chunk = depth < MIXPREC_GEMM_KBLOCK ? depth : MIXPREC_GEMM_KBLOCK, p;
+        float sums[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_COLUMNS_NEON_];
+        float32x4_t s[4][6];
+        int i, j;
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (j = 0; j < 6; j++) s[i][j] = vdupq_n_f32(0);
+        for (p = 0; p < chunk; p += 4, x += 48, y += 32) {
+            bfloat16x8_t row[4];
+            MIXPREC_UNROLL_ for (i = 0; i < 4; i++) row[i] = vreinterpretq_bf16_u16(vld1q_u16(y + 8 * i));
+            MIXPREC_UNROLL_ for (j = 0; j < 6; j++) {
+                const bfloat16x8_t column = vreinterpretq_bf16_u16(vld1q_u16(x + 8 * j));
+                MIXPREC_UNROLL_ for (i = 0; i < 4; i++) s[i][j] = vbfmmlaq_f32(s[i][j], row[i], column);
+                __asm__("" ::: "memory"); /* gcc 12 would load all columns first, and spill */
+            }
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (j = 0; j < 6; j++) {
+            vst1_f32(sums + 2 * i * MIXPREC_TILE_COLUMNS_NEON_ + 2 * j, vget_low_f32(s[i][j]));
+            vst1_f32(sums + (2 * i + 1) * MIXPREC_TILE_COLUMNS_NEON_ + 2 * j, vget_high_f32(s[i][j]));
+        }
+        mixprec_add_sums_neon_(rows, columns, sums, (float *)t, ldt, first);
+        depth -= chunk;
+    }
+}
+
+/* 8 x 12. FMLAL rounds once, as FMA does: these are the canonical bits. */
+MIXPREC_NEON_F16_ static void mixprec_tile_f16_neon_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                     const void *b, void *t, size_t ldt, int first, int wide) {
+    const uint16_t *x = (const uint16_t *)b, *y = (const uint16_t *)a;
+    (void)wide;
+    for (; depth; first = 0) {
+        size_t chunk = depth < MIXPREC_GEMM_KBLOCK ? depth : MIXPREC_GEMM_KBLOCK, p;
+        float sums[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_COLUMNS_NEON_];
+        float32x4_t s[MIXPREC_TILE_ROWS_NEON_][3];
+        int i, j;
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (j = 0; j < 3; j++) s[i][j] = vdupq_n_f32(0);
+        for (p = 0; p < chunk; p++, x += 12, y += 8) {
+            const float16x8_t column = vreinterpretq_f16_u16(vld1q_u16(x)), row = vreinterpretq_f16_u16(vld1q_u16(y));
+            const float16x8_t last = vreinterpretq_f16_u16(vcombine_u16(vld1_u16(x + 8), vdup_n_u16(0)));
+#define MIXPREC_ROW_(i)                                                                                                \
+    s[i][0] = vfmlalq_laneq_low_f16(s[i][0], column, row, i);                                                          \
+    s[i][1] = vfmlalq_laneq_high_f16(s[i][1], column, row, i);                                                         \
+    s[i][2] = vfmlalq_laneq_low_f16(s[i][2], last, row, i);
+            MIXPREC_ROW_(0)
+            MIXPREC_ROW_(1)
+            MIXPREC_ROW_(2)
+            MIXPREC_ROW_(3)
+            MIXPREC_ROW_(4)
+            MIXPREC_ROW_(5)
+            MIXPREC_ROW_(6)
+            MIXPREC_ROW_(7)
+#undef MIXPREC_ROW_
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (j = 0; j < 3; j++)
+            vst1q_f32(sums + i * MIXPREC_TILE_COLUMNS_NEON_ + 4 * j, s[i][j]);
+        mixprec_add_sums_neon_(rows, columns, sums, (float *)t, ldt, first);
+        depth -= chunk;
+    }
+}
+#endif
+#endif /* MIXPREC_NO_GEMM */
 #endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
@@ -4343,22 +5387,11 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 /* ================================================================================================================== */
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-/* The bits of the largest magnitude. */
+/* The fp32 bits of the largest magnitude. */
 MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, const void *x, mixprec_dtype type,
                                              size_t n) {
-    size_t size = mixprec_size_of_(type), i, count;
-    uint32_t largest = 0;
-    if (type == MIXPREC_F32)
-        return kernels->amax((const float *)x, n);
-    for (i = 0; i < n; i += count) {
-        float block[MIXPREC_BLOCK_];
-        uint32_t magnitude;
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
-        magnitude = kernels->amax(block, count);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    return largest;
+    uint32_t code = kernels->amax(x, mixprec_size_of_(type), n);
+    return type == MIXPREC_F32 ? code : mixprec_widen_(code, mixprec_layout_of_(type));
 }
 #endif
 
@@ -4421,8 +5454,14 @@ MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t cou
     return sum;
 }
 
-MIXPREC_NOINLINE_ double mixprec_mean_run_(double sum, size_t n) {
-    return n ? sum / (double)n : mixprec_f64_from_bits_((uint64_t)0xFFF << 51);
+/* Either may be NULL. */
+MIXPREC_NOINLINE_ void mixprec_mean_variance_run_(const mixprec_kernels_ *kernels, double *mean, double *variance,
+                                                  const void *x, mixprec_dtype type, size_t n) {
+    double center = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, type, x, type, 0, n) / (double)n;
+    if (variance)
+        *variance = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, type, x, type, center, n) / (double)n;
+    if (mean)
+        *mean = center;
 }
 #endif
 
@@ -4432,10 +5471,6 @@ MIXPREC_NOINLINE_ double mixprec_mean_run_(double sum, size_t n) {
 
 #ifndef MIXPREC_NO_GEMM
 
-/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
-   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
-   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
-   workspace. */
 /* The scales of an operand, seen as those of op(A) (m x k) or op(B)^T (n x k): the scale of (i, p) is
    values[i / block * step + p / block_k * step_k]. */
 typedef struct mixprec_scale_view_ {
@@ -4451,6 +5486,10 @@ typedef struct mixprec_gemm_range_ {
 /* What the tasks of a call divide among them. */
 enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
 
+/* Blocked as in K. Goto, R. van de Geijn: "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008: a
+   block of B and one of A are packed into panels of fp32 (or f64) that the tile kernel runs along. The sums of the rows
+   at hand live in C itself where C has the accumulator's type and needs no epilogue, else in a block t of the
+   workspace. */
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
@@ -4466,6 +5505,7 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
+    size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
     mixprec_dtype panels_type;        /* its elements */
@@ -4494,14 +5534,15 @@ static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin,
     return end == *begin ? 1 : (end - *begin - 1) / *unit + 1;
 }
 
-/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area. */
+/* Where the part of task `index` begins, in units; at index = tasks the end. A triangle is cut by its area: the first x
+   of n rows hold x^2 / n^2 of the lower one, the last x of the upper one. Integers only: every thread must find the
+   same, whatever its rounding mode. */
 static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t units,
                                 size_t index) {
     size_t cut = units / plan->tasks * index + units % plan->tasks * index / plan->tasks;
-    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && index && index < plan->tasks) {
-        /* The first x of n rows hold x^2 / n^2 of the lower triangle, the last x of the upper one. */
-        double part = (double)(d->triangle == MIXPREC_LOWER ? index : plan->tasks - index) / (double)plan->tasks;
-        for (cut = 0; cut < units && (double)cut * (double)cut < part * (double)units * (double)units; cut++)
+    if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && units < (size_t)1 << 20) {
+        size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
+        for (cut = 0; (uint64_t)cut * cut * plan->tasks < (uint64_t)units * units * parts; cut++)
             ;
         cut = d->triangle == MIXPREC_UPPER ? units - cut : cut;
     }
@@ -4515,7 +5556,7 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     size_t begin = first + mixprec_gemm_cut_(plan, d, units, index) * unit;
     size_t end = first + mixprec_gemm_cut_(plan, d, units, index + 1) * unit;
     if (plan->split == MIXPREC_SPLIT_ROWS_) {
-        part.row = begin;
+        part.row = mixprec_min_(begin, part.row_end); /* cuts are whole tiles: the last may lie beyond */
         part.row_end = mixprec_min_(end, part.row_end);
     } else if (plan->split == MIXPREC_SPLIT_COLUMNS_) {
         part.column = begin;
@@ -4543,23 +5584,33 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->columns = mixprec_min_(plan->columns, tile_columns);
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
-    plan->direct_b = m <= kernels->direct_rows && d->trans_b == MIXPREC_TRANS && !plan->wide &&
-                     d->b_type != MIXPREC_F64 && !plan->panels;
+    plan->width = tile_rows;
+    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
+    if (plan->direct_b) {
+        /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
+        plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
+        plan->rows = mixprec_round_up_(m, plan->width);
+        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
+    }
     for (;;) {
         size_t a_depth = plan->whole_a ? d->k : plan->depth;
         int unpack = !plan->direct_b && (!plan->panels || mixprec_size_of_(plan->panels_type) != plan->size);
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows =
-            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, tile_rows));
+            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, plan->width));
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
         plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
+        if (plan->direct_b)
+            plan->b_bytes = kernels->direct_bytes + mixprec_round_up_(plan->rows, 2) * kernels->direct_bytes_per_row;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
             break;
-        if (plan->whole_a)
+        if (plan->whole_a) {
             plan->whole_a = 0;
-        else if (plan->columns > tile_columns && plan->columns >= plan->rows)
+            plan->depth = mixprec_min_(plan->depth, kernels->block_depth);
+        } else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->rows > tile_rows)
             plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
@@ -4590,9 +5641,6 @@ static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t
     return (const char *)base + (row * ld + column) * mixprec_size_of_(type);
 }
 
-static float mixprec_scale_at_(const mixprec_scale_view_ *view, size_t i, size_t p) {
-    return view->values ? view->values[i / view->block * view->step + p / view->block_k * view->step_k] : 1.0f;
-}
 /* Where the piece of k that p is in ends. */
 static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size_t end) {
     size_t rest = view->values ? view->block_k - p % view->block_k : end - p;
@@ -4602,10 +5650,25 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
     return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
 }
 
+/* x[i] *= scale for from <= i < from + n. */
+static void mixprec_gemm_scale_(const mixprec_gemm_plan_ *plan, void *x, size_t from, size_t n, float scale) {
+    if (plan->wide)
+        mixprec_scale_f64_((double *)x + from, (double *)x + from, n, (double)scale);
+    else if (n == MIXPREC_UNIT_)
+        plan->kernels->unscale((float *)x + from, (float *)x + from, n, scale);
+    else
+        mixprec_scale_f32_((float *)x + from, (float *)x + from, n, scale);
+}
+
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 static void mixprec_add_f32_(float *x, const float *y, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
+    size_t i = 0;
+    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
+        MIXPREC_INDEPENDENT_
+        for (; i < MIXPREC_UNIT_; i++)
+            x[i] += y[i];
+    }
+    for (; i < n; i++)
         x[i] += y[i];
 }
 static void mixprec_add_f64_(double *x, const double *y, size_t n) {
@@ -4614,28 +5677,23 @@ static void mixprec_add_f64_(double *x, const double *y, size_t n) {
         x[i] += y[i];
 }
 
-/* x[i] = (t[i] * scale of A's row) * scale of B's column + i, at position p of k. */
-static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, const void *t, size_t row, size_t column,
-                                  size_t n, size_t p) {
-    size_t i;
-    if (plan->scale_a.values || t != x) {
-        float scale = mixprec_scale_at_(&plan->scale_a, row, p);
-        if (plan->wide)
-            mixprec_scale_f64_((double *)x, (const double *)t, n, (double)scale);
-        else
-            mixprec_scale_f32_((float *)x, (const float *)t, n, scale);
+/* x[i] = (x[i] * scale of A's row) * scale of B's column + i, at position p of k. */
+static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, size_t row, size_t column, size_t n,
+                                  size_t p) {
+    const mixprec_scale_view_ *view = &plan->scale_a;
+    size_t i, run;
+    if (view->values)
+        mixprec_gemm_scale_(plan, x, 0, n,
+                            view->values[row / view->block * view->step + p / view->block_k * view->step_k]);
+    view = &plan->scale_b;
+    for (i = 0; i < n && view->values; i += run) {
+        const float *scale = view->values + (column + i) / view->block * view->step + p / view->block_k * view->step_k;
+        run = mixprec_min_(n - i, view->block - (column + i) % view->block);
+        mixprec_gemm_scale_(plan, x, i, run, *scale);
     }
-    if (plan->scale_b.values)
-        for (i = 0; i < n; i++) {
-            float scale = mixprec_scale_at_(&plan->scale_b, column + i, p);
-            if (plan->wide)
-                ((double *)x)[i] *= (double)scale;
-            else
-                ((float *)x)[i] *= scale;
-        }
 }
 
-/* total[i] += the piece of k that ends, scaled; or = where it is the first. */
+/* total[i] += the piece of k that begins at p, scaled; or = where it is the first. */
 static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total, const char *piece, size_t row,
                                     size_t column, size_t n, size_t p) {
     size_t i, count;
@@ -4645,7 +5703,8 @@ static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total,
             float narrow[MIXPREC_UNIT_];
         } x;
         count = mixprec_min_(n - i, MIXPREC_UNIT_);
-        mixprec_gemm_rescale_(plan, &x, piece + i * plan->size, row, column + i, count, p);
+        mixprec_copy_(&x, piece + i * plan->size, count * plan->size);
+        mixprec_gemm_rescale_(plan, &x, row, column + i, count, p);
         if (p == 0)
             mixprec_copy_(total + i * plan->size, &x, count * plan->size);
         else if (plan->wide)
@@ -4698,12 +5757,12 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                     float narrow[MIXPREC_UNIT_];
                     mixprec_copy_(narrow, (const float *)t + i, count * sizeof *narrow);
                     if (!plan->pieces)
-                        mixprec_gemm_rescale_(plan, narrow, narrow, row, at, count, 0);
+                        mixprec_gemm_rescale_(plan, narrow, row, at, count, 0);
                     for (j = 0; j < count; j++)
                         x[j] = (double)narrow[j];
                 }
                 if (plan->wide && !plan->pieces)
-                    mixprec_gemm_rescale_(plan, x, x, row, at, count, 0);
+                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
                 mixprec_scale_f64_(x, x, count, plan->alpha);
             }
             if (plan->add_c) {
@@ -4727,12 +5786,10 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
         } else {
             float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             if (t) {
-                const float *sums = (const float *)t + i;
-                if (!plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
-                    mixprec_gemm_rescale_(plan, x, sums, row, at, count, 0);
-                    sums = x;
-                }
-                mixprec_scale_f32_(x, sums, count, (float)plan->alpha);
+                mixprec_copy_(x, (const float *)t + i, count * sizeof *x);
+                if (!plan->pieces)
+                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
+                mixprec_gemm_scale_(plan, x, 0, count, (float)plan->alpha);
             }
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
@@ -4816,6 +5873,25 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
                       mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
 }
 
+/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns. */
+static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const float *a,
+                                 size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
+                                 size_t ldt, int first, char *scratch) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t width = kernels->tile_columns[0], j;
+    if (!plan->panels) {
+        kernels->direct(rows, columns, depth, a, plan->width,
+                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, column, p)
+                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, column),
+                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b, t, ldt, first, scratch);
+        return;
+    }
+    for (j = 0; j < columns; j += width)
+        kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
+                        mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
+                        width * mixprec_size_of_(plan->panels_type), 1, t + j, ldt, first, scratch);
+}
+
 /* C = beta C, where alpha or k is 0. */
 MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                  const mixprec_gemm_range_ *part) {
@@ -4835,7 +5911,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
         depth = mixprec_min_(plan->depth, mixprec_gemm_piece_end_(plan, d, p) - p);
-        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, kernels->tile_rows, d->a, d->a_type, d->lda,
+        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, plan->width, d->a, d->a_type, d->lda,
                            d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
     for (outer = part->row; outer < part->row_end; outer += outer_rows)
@@ -4849,12 +5925,14 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 const char *b_panels = b;
                 depth = mixprec_min_(plan->depth, piece_end - p);
                 b_stride = tile_columns * depth * plan->size;
-                if (plan->panels && !plan->b_bytes) {
+                if (plan->direct_b) {
+                    /* nothing to prepare */
+                } else if (plan->panels && !plan->b_bytes) {
                     b_panels = mixprec_gemm_panel_(plan, d, j, p);
                     b_stride = tile_columns * d->k * plan->size;
                 } else if (plan->panels)
                     mixprec_gemm_unpack_(plan, d, b, j, columns, p, depth);
-                else if (!plan->direct_b)
+                else
                     mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
                                        j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
@@ -4865,12 +5943,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
                         continue;
                     if (!plan->whole_a)
-                        mixprec_gemm_pack_(plan, a, kernels->tile_rows, d->a, d->a_type, d->lda,
-                                           d->trans_a == MIXPREC_TRANS, i, rows, p, depth);
+                        mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
+                                           i, rows, p, depth);
                     if (plan->direct_b)
-                        kernels->direct(rows, columns, depth, (const float *)(const void *)panels,
-                                        mixprec_element_(d->b, d->b_type, d->ldb, j, p), d->b_type,
-                                        d->ldb * mixprec_size_of_(d->b_type), (float *)(void *)sums, ldt, p == piece);
+                        mixprec_gemm_direct_(plan, d, (const float *)(const void *)panels, rows, j, columns, p, depth,
+                                             (float *)(void *)sums, ldt, p == piece, b);
                     else
                         mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
                                             p == piece);
@@ -4942,8 +6019,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                 if (p + count != end)
                     continue;
                 for (row = 0; row < rows && plan->pieces; row++)
-                    mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size,
-                                          (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
+                    mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
                                           columns, begin);
                 mixprec_small_add_(plan, &total, &piece, begin == 0);
                 begin = end;
@@ -5056,26 +6132,26 @@ typedef struct mixprec_quant_strip_ {
 
 static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
     const size_t size = mixprec_size_of_(s->d->src_type);
-    size_t i, j, k, count;
-    for (i = s->row; i < s->row + s->rows; i++)
+    size_t i, j, count;
+    for (i = s->row; i < s->row + s->rows; i++) {
+        const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
         for (j = 0; j < s->width; j += count) {
-            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
-            float block[MIXPREC_BLOCK_];
-            const float *x = (const float *)(const void *)from;
-            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
-            if (s->d->src_type != MIXPREC_F32) {
-                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
-                x = block;
-            }
-            for (k = 0; k < count;) {
-                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                float *amax = &s->scales[(j + k) / s->block];
-                uint32_t bits = s->kernels->amax(x + k, part);
-                if (bits > mixprec_f32_bits_(*amax))
-                    *amax = mixprec_f32_from_bits_(bits);
-                k += part;
-            }
+            float *amax = &s->scales[j / s->block];
+            uint32_t bits;
+            count = mixprec_min_(s->width - j, s->block);
+            bits = mixprec_amax_run_(s->kernels, from + j * size, s->d->src_type, count);
+            if (bits > mixprec_f32_bits_(*amax))
+                *amax = mixprec_f32_from_bits_(bits);
         }
+    }
+}
+
+static void mixprec_quant_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n,
+                                 float factor) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    if (whole)
+        kernels->unscale(dst, src, whole, factor);
+    mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
 }
 
 static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
@@ -5095,7 +6171,7 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *fa
             }
             for (k = 0; k < count;) {
                 size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                mixprec_scale_f32_(block + k, x + k, part, factors[(j + k) / s->block]);
+                mixprec_quant_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
                 k += part;
             }
             how.round = s->d->round;
@@ -5156,8 +6232,8 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
             for (k = 0; k < count && scales->values;) {
                 size_t column = (j + k) / scales->block_columns;
                 size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
-                mixprec_scale_f32_(block + k, block + k, part,
-                                   scales->values[i / scales->block_rows * scales->ld + column]);
+                mixprec_quant_scale_(kernels, block + k, block + k, part,
+                                     scales->values[i / scales->block_rows * scales->ld + column]);
                 k += part;
             }
             mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
@@ -6254,7 +7330,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -6269,7 +7345,7 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
     MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
@@ -6278,11 +7354,11 @@ static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     mixprec_load_odd_avx2_,
     mixprec_store_avx2_,
     mixprec_unscale_avx2_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
-                          NULL, 0)};
+                          NULL, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -6292,25 +7368,26 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     mixprec_load_odd_avx512_,
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
-                          mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_)};
+                          mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
+                          MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_ISA_NEON,
     mixprec_load_neon_,
-    mixprec_load_odd_c_,
+    mixprec_load_odd_neon_,
     mixprec_store_neon_,
     mixprec_unscale_neon_,
     MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
     MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
     MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0)};
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
+                          NULL, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -6332,6 +7409,64 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #endif
     return isa == MIXPREC_ISA_C ? &mixprec_kernels_c_ : NULL;
 }
+
+#ifndef MIXPREC_NO_GEMM
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
+    MIXPREC_ISA_AVX512,
+    mixprec_load_avx512_,
+    mixprec_load_odd_avx512_,
+    mixprec_store_avx512_,
+    mixprec_unscale_avx512_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
+                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
+#endif
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
+static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_neon_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
+static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_neon_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
+#endif
+
+/* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
+static const mixprec_kernels_ *mixprec_native_kernels_(const mixprec_kernels_ *kernels, mixprec_dtype a,
+                                                       mixprec_dtype b) {
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+    if (kernels->isa == MIXPREC_ISA_AVX512 && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
+        return &mixprec_kernels_avx512_bf16_;
+#elif defined(MIXPREC_HAS_NEON_NATIVE_)
+    if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
+        return &mixprec_kernels_neon_bf16_;
+    if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_F16 && b == a && mixprec_features_() & MIXPREC_UNIT_F16_)
+        return &mixprec_kernels_neon_f16_;
+#endif
+    (void)kernels;
+    (void)a;
+    (void)b;
+    return NULL;
+}
+#endif
 
 /* ================================================================================================================== */
 /* [PUBLIC] Argument checks and entry points                                                                          */
@@ -6606,6 +7741,20 @@ static double mixprec_coefficient_(const double *x, double absent, int wide) {
     return mixprec_f64_from_bits_(bits);
 }
 
+MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type) {
+    return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
+}
+
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for up to 4
+   rows of a B as n x k: such a product waits for memory, and the unit's packing costs more (8 rows, Zen 4: 3.4 ms
+   against 3.8). */
+static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
+    const mixprec_kernels_ *native = NULL;
+    if (d->native && !d->packed_size && (d->m > 4 || !d->trans_b))
+        native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
+    return native ? native : kernels;
+}
+
 /* The scales of a matrix of rows x columns as stored, whose k runs along the rows (across: 0) or down the columns. */
 static mixprec_status mixprec_check_scales_(mixprec_scales *scales, size_t rows, size_t columns, int across,
                                             mixprec_scale_view_ *view, mixprec_extent_ *extent) {
@@ -6660,7 +7809,8 @@ static size_t mixprec_packed_width_(const mixprec_kernels_ *kernels, mixprec_dty
 static mixprec_status mixprec_check_packed_(const mixprec_gemm_desc *d, const mixprec_kernels_ *kernels) {
     mixprec_packed_ head;
     size_t size;
-    if (d->packed_size < sizeof head || mixprec_gemm_pack_b_size(d, &size) != MIXPREC_OK || d->packed_size != size)
+    if ((uintptr_t)d->b % 8 || d->packed_size < sizeof head || mixprec_gemm_pack_b_size(d, &size) != MIXPREC_OK ||
+        d->packed_size != size)
         return MIXPREC_ERR_PACKED;
     mixprec_copy_(&head, d->b, sizeof head);
     return head.magic == mixprec_packed_magic_ && head.version == 1 && head.type == (uint32_t)d->b_type &&
@@ -6704,10 +7854,10 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->kernels = mixprec_kernels_of_(d->isa);
     if (!plan->kernels)
         return MIXPREC_ERR_ISA;
+    plan->kernels = mixprec_native_choice_(plan->kernels, d);
     if (d->packed_size) {
         if (d->stride_b || d->b_array || (d->b_type == MIXPREC_F64 && !plan->wide))
             return MIXPREC_ERR_PACKED;
-        d->trans_b = MIXPREC_NO_TRANS;
         d->ldb = 0;
     }
     batch = d->batch = d->batch ? d->batch : 1;
@@ -7019,6 +8169,8 @@ MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, vo
         return status;
     if (!packed || (!d.b && extent.bytes))
         return MIXPREC_ERR_NULL;
+    if ((uintptr_t)packed % 8)
+        return MIXPREC_ERR_PACKED;
     if (size < bytes)
         return MIXPREC_ERR_WORKSPACE;
     if (mixprec_overlap_(packed, bytes, d.b, extent.bytes))
@@ -7281,16 +8433,10 @@ MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance,
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
     mixprec_status status = mixprec_check_vector_(x, x_type, n);
     mixprec_fp_ environment;
-    double center;
     if (status != MIXPREC_OK)
         return status;
     environment = mixprec_fp_begin_();
-    center = mixprec_mean_run_(mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, x_type, x, x_type, 0, n), n);
-    if (variance)
-        *variance = mixprec_mean_run_(
-            mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, center, n), n);
-    if (mean)
-        *mean = center;
+    mixprec_mean_variance_run_(kernels, mean, variance, x, x_type, n);
     mixprec_fp_end_(environment);
     return MIXPREC_OK;
 }
@@ -7338,12 +8484,15 @@ MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partial
 
 #ifndef MIXPREC_NO_QUANT
 MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two) {
-    float max = mixprec_quant_max_(dtype), scale = 1.0f;
-    mixprec_fp_ environment = mixprec_fp_begin_();
-    if (mixprec_f32_bits_(max))
-        scale = mixprec_scale_of_amax_run_(amax, max, power_of_two);
+    float max = mixprec_quant_max_(dtype);
+    volatile float x = amax; /* keeps the call where it stands: see mixprec_inverse_scale */
+    mixprec_fp_ environment;
+    if (!mixprec_f32_bits_(max))
+        return 1.0f;
+    environment = mixprec_fp_begin_();
+    x = mixprec_scale_of_amax_run_(x, max, power_of_two);
     mixprec_fp_end_(environment);
-    return scale;
+    return x;
 }
 
 MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
@@ -7505,11 +8654,13 @@ MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam) {
         *adam = defaults;
 }
 
+/* Functions of numbers alone, which a compiler may call at any time: a volatile keeps the call where it stands. */
 MIXPREC_API float mixprec_inverse_scale(float scale) {
+    volatile float x = scale;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    float inverse = mixprec_inverse_run_(scale);
+    x = mixprec_inverse_run_(x);
     mixprec_fp_end_(environment);
-    return inverse;
+    return x;
 }
 
 MIXPREC_API int mixprec_found_inf(double sum_squares) {
@@ -7517,20 +8668,22 @@ MIXPREC_API int mixprec_found_inf(double sum_squares) {
 }
 
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale) {
+    volatile double x = sum_squares;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    double norm = mixprec_gradient_norm_run_(sum_squares, inverse_scale);
+    x = mixprec_gradient_norm_run_(x, inverse_scale);
     mixprec_fp_end_(environment);
-    return norm;
+    return x;
 }
 
 MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
     uint64_t bits = mixprec_f64_bits_(max_norm);
+    volatile double x = norm;
+    volatile float clip;
     mixprec_fp_ environment;
-    float clip;
     if (bits >> 63 || bits == 0)
         return 1.0f;
     environment = mixprec_fp_begin_();
-    clip = mixprec_clip_run_(norm, max_norm);
+    clip = mixprec_clip_run_(x, max_norm);
     mixprec_fp_end_(environment);
     return clip;
 }
@@ -7653,10 +8806,11 @@ MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec
 
 MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
                                          uint64_t step) {
+    volatile double x = peak;
     mixprec_fp_ environment = mixprec_fp_begin_();
-    double rate = mixprec_warmup_cosine_run_(peak, least, warmup_steps, total_steps, step);
+    x = mixprec_warmup_cosine_run_(x, least, warmup_steps, total_steps, step);
     mixprec_fp_end_(environment);
-    return rate;
+    return x;
 }
 #endif
 
