@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme builds targets size bench) format clean
+.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme train builds targets size bench) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,7 +26,7 @@ all: $(TEST_PROGRAMS) ## build the test programs
 
 # The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
 
-TEST_STEPS = $(TESTS:%=test_%) check_compile check_symbols check_readme check_toc
+TEST_STEPS = $(TESTS:%=test_%) check_compile check_symbols check_readme check_train check_toc
 test: ## all tests on this machine; ends with the number passed, failed and skipped
 	@rm -rf $(BUILD)/test
 	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
@@ -49,6 +49,8 @@ check-symbols: ## names and globals of the object, freestanding builds, several 
 	@sh tests/check_symbols.sh
 check-readme: ## the README's programs compile and print what it says
 	@sh tests/check_readme.sh
+check-train: ## the example of training, and the training benchmark in short
+	@sh tests/check_train.sh
 check-builds: ## the quick tests in other configurations, with sanitizers, 32-bit
 	@sh tests/check_builds.sh
 check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
