@@ -63,7 +63,7 @@ static void test_delayed(void) {
 }
 
 static void test_scale_edges(void) {
-    static const float none[] = {0, -0.0f, -1, NAN, HUGE_VALF, -HUGE_VALF};
+    const float none[] = {0, -0.0f, -1, NAN, HUGE_VALF, -HUGE_VALF};
     static const mixprec_dtype others[] = {MIXPREC_NONE, MIXPREC_F32, MIXPREC_F64, MIXPREC_E8M0, MIXPREC_E2M1};
     size_t i;
     int d;
@@ -368,7 +368,7 @@ static void test_statuses(void) {
     mixprec_quantize_desc good = desc_of(4, 10, MIXPREC_F32, MIXPREC_E4M3), d;
     static const mixprec_dtype bad_src[] = {MIXPREC_NONE, MIXPREC_F64, MIXPREC_I8, MIXPREC_E2M1};
     static const mixprec_dtype bad_dst[] = {MIXPREC_NONE, MIXPREC_F32, MIXPREC_F64, MIXPREC_E2M1, MIXPREC_E8M0};
-    static const float bad_scales[] = {0, -1, 1e-40f, NAN, HUGE_VALF};
+    const float bad_scales[] = {0, -1, 1e-40f, NAN, HUGE_VALF};
     mixprec_delayed_scaling s, before;
     mixprec_scales layout;
     float history[3] = {9, 9, 9}, amax = 7, one = 2, values[40];

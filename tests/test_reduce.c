@@ -13,6 +13,15 @@
 #include "../mixprec.h"
 #include "environment.h"
 
+#ifdef __TINYC__ /* its long double functions are not those of libm */
+typedef double wide;
+#define fabsl fabs
+#undef LDBL_EPSILON
+#define LDBL_EPSILON DBL_EPSILON
+#else
+typedef long double wide;
+#endif
+
 /* ---- helpers ---- */
 
 static const mixprec_dtype tensor_dtypes[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
@@ -35,13 +44,13 @@ static int same(double a, double b) { /* bits, but any NaN is like any other */
 
 static uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
     const char *from = (const char *)x + i * mixprec_dtype_size(type);
-    uint32_t wide;
+    uint32_t whole;
     uint16_t half;
     if (mixprec_dtype_size(type) == 1)
         return *(const unsigned char *)from;
     if (mixprec_dtype_size(type) == 2)
         return memcpy(&half, from, 2), half;
-    return memcpy(&wide, from, 4), wide;
+    return memcpy(&whole, from, 4), whole;
 }
 
 static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
@@ -167,18 +176,18 @@ static void check_calls(mixprec_dtype x_type, mixprec_dtype y_type, size_t n, in
     CHECK(mixprec_norm2(&got[4], x, x_type, n) == MIXPREC_OK, "norm2");
     for (r = 0; r < 4; r++) {
         double want = whole_sum((mixprec_reduction)r, x_values, y_values, 0, n);
-        long double exact = 0, magnitudes = 0;
+        wide exact = 0, magnitudes = 0;
         size_t i;
         for (i = 0; i < n; i++) {
-            long double term = (long double)x_values[i] * (r == MIXPREC_DOT           ? (long double)y_values[i]
-                                                           : r == MIXPREC_SUM_SQUARES ? (long double)x_values[i]
-                                                                                      : 1);
+            wide term = (wide)x_values[i] * (r == MIXPREC_DOT           ? (wide)y_values[i]
+                                             : r == MIXPREC_SUM_SQUARES ? (wide)x_values[i]
+                                                                        : 1);
             exact += r == MIXPREC_SUM_ABS ? fabsl(term) : term;
             magnitudes += fabsl(term);
         }
         CHECK(same(got[r], want), "%s, reduction %d, n %zu: got %a, want %a", name, r, n, got[r], want);
-        CHECK(fabsl((long double)got[r] - exact) <= ((long double)bound + n * LDBL_EPSILON) * magnitudes,
-              "%s, reduction %d, n %zu: %a is too far from %La", name, r, n, got[r], exact);
+        CHECK(fabsl((wide)got[r] - exact) <= ((wide)bound + n * LDBL_EPSILON) * magnitudes,
+              "%s, reduction %d, n %zu: %a is too far from %g", name, r, n, got[r], (double)exact);
     }
     CHECK(same(got[4], sqrt(got[MIXPREC_SUM_SQUARES])), "%s, norm2, n %zu: got %a", name, n, got[4]);
 }
