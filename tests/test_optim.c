@@ -528,7 +528,7 @@ static void test_sqrt(void) {
         got = mixprec_sqrt_bits_(bits, 54);
         CHECK(!memcmp(&got, &want, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, want);
     }
-    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_(NAN)) &&
+    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
               isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
           "special values");
 }
@@ -549,7 +549,7 @@ static void test_preparation(void) {
               mixprec_clip_coefficient(5, -0.0) == 1,
           "no clipping");
     CHECK(mixprec_clip_coefficient(HUGE_VAL, 1) == 0, "norm Inf: %g", (double)mixprec_clip_coefficient(HUGE_VAL, 1));
-    CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf(NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
+    CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf((double)NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
               mixprec_found_inf(0) == 0,
           "found_inf");
 }

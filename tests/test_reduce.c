@@ -232,7 +232,7 @@ static void check_amax(const void *x, mixprec_dtype type, size_t n) {
         double value = fabs(mixprec_decode(code_at(x, type, i), type));
         all &= isfinite(value) != 0;
         if (isnan(value) || isnan(want))
-            want = NAN;
+            want = (double)NAN;
         else if (value > want)
             want = value;
     }
@@ -262,9 +262,9 @@ static void test_amax(void) {
         for (i = 0; i < 300; i++) {
             void *x = fill(x_memory, x_values, type, 300, 1, 5, 0);
             double sum;
-            set_code(x, type, i, special(type, i & 1 ? -INFINITY : INFINITY));
+            set_code(x, type, i, special(type, i & 1 ? -HUGE_VAL : HUGE_VAL));
             check_amax(x, type, 300);
-            set_code(x, type, i, special(type, NAN));
+            set_code(x, type, i, special(type, (double)NAN));
             check_amax(x, type, 300);
             for (r = 0; r < 4; r++) {
                 CHECK(mixprec_reduce(&sum, (mixprec_reduction)r, x, type, x, type, 0, 300, MIXPREC_ISA_AUTO) ==
@@ -273,12 +273,12 @@ static void test_amax(void) {
                       "%s, reduction %d: NaN at %zu is lost", mixprec_dtype_name(type), r, i);
                 if (type == MIXPREC_E4M3)
                     continue;
-                set_code(x, type, i, special(type, INFINITY));
+                set_code(x, type, i, special(type, HUGE_VAL));
                 CHECK(mixprec_reduce(&sum, (mixprec_reduction)r, x, type, x, type, 0, 300, MIXPREC_ISA_AUTO) ==
                               MIXPREC_OK &&
                           isinf(sum),
                       "%s, reduction %d: Inf at %zu is lost", mixprec_dtype_name(type), r, i);
-                set_code(x, type, i, special(type, NAN));
+                set_code(x, type, i, special(type, (double)NAN));
             }
         }
     }
