@@ -1905,42 +1905,72 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
-/* mixprec_random_bits for count (a multiple of 16) indices from an even one. */
-MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 32 indices from an even one: both words of 16 blocks, in two vectors at a time, for each
+   round waits for the one before it. */
+typedef struct mixprec_random_avx2_ {
+    __m256i key[12]; /* what is added to the two words before the first round and after every fourth */
+} mixprec_random_avx2_;
+
+MIXPREC_AVX2_ static mixprec_random_avx2_ mixprec_random_of_avx2_(uint64_t seed) {
+    mixprec_random_avx2_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 16) {
-        uint64_t counter = (index + i) >> 1;
-        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter),
-                high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
-        uint32_t step;
-        x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
-        x1 = _mm256_andnot_si256(top, x1); /* half an index has 63 bits */
-        x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[0]));
-        x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm256_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm256_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, const int left) {
+    if (left == 16)
+        return _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, 0xB1), 0xB1);
+    return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random32_avx2_(uint32_t *dst, const mixprec_random_avx2_ *random,
+                                                                uint64_t index) {
+    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
+    const uint64_t counter = index >> 1;
+    const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
+    __m256i x0[2], x1[2];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        __m256i low = _mm256_add_epi32(
+            from, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j)));
+        __m256i carry = _mm256_cmpgt_epi32(_mm256_xor_si256(from, top), _mm256_xor_si256(low, top));
+        __m256i high = _mm256_sub_epi32(_mm256_set1_epi32((int)(uint32_t)(counter >> 32)), carry);
+        high = _mm256_andnot_si256(top, high); /* half an index has 63 bits */
+        x0[j] = _mm256_add_epi32(low, random->key[0]);
+        x1[j] = _mm256_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm256_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm256_or_si256(_mm256_slli_epi32(x1, rotation), _mm256_srli_epi32(x1, 32 - rotation));                       \
-    x1 = _mm256_xor_si256(x1, x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[step % 3]));
-            x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm256_xor_si256(mixprec_rotate_avx2_(x1[j], rotation), x0[j]);                                        \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+#define MIXPREC_ODD_ROUNDS_(step)                                                                                      \
+    MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6) MIXPREC_INJECT_(step)
+#define MIXPREC_EVEN_ROUNDS_(step)                                                                                     \
+    MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24) MIXPREC_INJECT_(step)
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        low = _mm256_unpacklo_epi32(x0, x1);
-        high = _mm256_unpackhi_epi32(x0, x1);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 8), _mm256_permute2x128_si256(low, high, 0x31));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        __m256i low = _mm256_unpacklo_epi32(x0[j], x1[j]), high = _mm256_unpackhi_epi32(x0[j], x1[j]);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + 16 * j), _mm256_permute2x128_si256(low, high, 0x20));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + 16 * j + 8), _mm256_permute2x128_si256(low, high, 0x31));
     }
 }
 
@@ -2044,6 +2074,108 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
     }
 }
 
+/* What stochastic rounding needs for the numbers that a format holds, without its general encoder: the limits between
+   which |x|, as bits, must lie, and the places. */
+typedef struct mixprec_places_ {
+    int direct;                  /* 0: the general encoder for all */
+    int32_t largest;             /* finite number of the format */
+    int32_t least;               /* normal number; 0 where rounding is the same below */
+    int32_t tiny;                /* nonzero numbers below lie wholly beyond the 32 bits that the random ones meet */
+    int32_t shift, min_exponent; /* of a normal number: the bits that go; biased fp32 exponent */
+} mixprec_places_;
+
+static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_places_ p;
+    p.direct = to->special != MIXPREC_FNUZ_ && (to->sign_code == 0x80u || to->sign_code == 0x8000u);
+    p.largest = (int32_t)mixprec_widen_(to->max_code, to);
+    p.shift = 23 - to->mantissa_bits;
+    p.min_exponent = 128 - to->bias;
+    p.least = to->bias == 127 ? 0 : p.min_exponent << 23;
+    p.tiny = to->bias == 127 ? 0 : (p.min_exponent + p.shift - 31) << 23;
+    return p;
+}
+
+/* Stochastic rounding of 32 numbers, or nothing and 0 when one of them is Inf, NaN, too large or tiny. Of a normal
+   number with s bits to lose, |x| as an integer plus the upper s random bits carries into the code when fraction and
+   random bits carry out of 32 bits in mixprec_rounded_; the same holds for a subnormal one once the leading bit is set
+   and s grows by the distance of the exponents. */
+MIXPREC_AVX2_ static int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
+                                                          const mixprec_places_ *p, const uint32_t *random) {
+    const __m256i shift = _mm256_set1_epi32(p->shift), rest = _mm256_set1_epi32(32 - p->shift);
+    __m256i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
+    largest =
+        _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]), _mm256_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(p->largest))))
+        return 0;
+    smallest =
+        _mm256_min_epi32(_mm256_min_epi32(magnitude[0], magnitude[1]), _mm256_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(_mm256_set1_epi32(p->least), smallest))) {
+        const __m256i bias = _mm256_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(random + 8 * j));
+            c[j] = _mm256_add_epi32(magnitude[j], _mm256_srlv_epi32(bits, rest));
+            c[j] = _mm256_sub_epi32(_mm256_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m256i tiny = _mm256_set1_epi32(p->tiny), zero = _mm256_setzero_si256();
+        const __m256i min_exponent = _mm256_set1_epi32(p->min_exponent), width = _mm256_set1_epi32(32);
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(tiny, smallest))) {
+            __m256i lost = zero;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost =
+                _mm256_or_si256(lost, _mm256_and_si256(_mm256_cmpgt_epi32(tiny, magnitude[j]), magnitude[j]));
+            if (!_mm256_testz_si256(lost, lost))
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(random + 8 * j));
+            __m256i exponent = _mm256_srli_epi32(magnitude[j], 23), target = _mm256_max_epi32(exponent, min_exponent);
+            __m256i count = _mm256_add_epi32(_mm256_sub_epi32(target, exponent), shift);
+            __m256i mantissa = _mm256_or_si256(_mm256_and_si256(magnitude[j], _mm256_set1_epi32(0x7FFFFF)),
+                                               _mm256_set1_epi32(0x800000));
+            mantissa = _mm256_add_epi32(mantissa, _mm256_srlv_epi32(bits, _mm256_sub_epi32(width, count)));
+            mantissa = _mm256_andnot_si256(_mm256_cmpeq_epi32(magnitude[j], zero), _mm256_srlv_epi32(mantissa, count));
+            target = _mm256_sllv_epi32(_mm256_sub_epi32(target, min_exponent),
+                                       _mm256_sub_epi32(_mm256_set1_epi32(23), shift));
+            c[j] = _mm256_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m256i top = _mm256_set1_epi16((short)0x8000);
+        __m256i sign = _mm256_and_si256(_mm256_packs_epi32(x[0], x[1]), top);
+        __m256i code = _mm256_or_si256(_mm256_packus_epi32(c[0], c[1]), sign);
+        _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(code, 0xD8));
+        sign = _mm256_and_si256(_mm256_packs_epi32(x[2], x[3]), top);
+        code = _mm256_or_si256(_mm256_packus_epi32(c[2], c[3]), sign);
+        _mm256_storeu_si256((__m256i *)dst + 1, _mm256_permute4x64_epi64(code, 0xD8));
+    } else
+        mixprec_pack8_avx2_(dst, c, x);
+    return 1;
+}
+
+/* Each block of the generator is computed once, though an odd index begins with the second word of one. */
+MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                         const mixprec_how_ *how) {
+    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const size_t odd = how->index & 1;
+    uint32_t random[33] = {0};
+    size_t i;
+    random[32] = mixprec_random_bits(how->seed, how->index);
+    for (i = 0; i < n; i += 32) {
+        char *to = (char *)dst + mixprec_bytes_of_(type, i);
+        random[0] = random[32];
+        mixprec_random32_avx2_(random + odd, &generator, how->index + i + odd);
+        if (!places.direct ||
+            !mixprec_store32_stochastic_avx2_(to, mixprec_size_of_(type) == 2, src + i, &places, random))
+            mixprec_store32_any_avx2_(to, type, src + i, &encoder, random);
+    }
+}
+
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -2074,16 +2206,13 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         default: break;
         }
     }
-    if (mixprec_layout_of_(type)) {
+    if (mixprec_layout_of_(type) && how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx2_(dst, type, src, n, how);
+    } else if (mixprec_layout_of_(type)) {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-        for (i = 0; i < n; i += 32) {
-            uint32_t random[48] = {0};
-            uint64_t index = how->index + i;
-            if (encoder.stochastic)
-                mixprec_random_avx2_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 48 : 32);
+        for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                      random + (index & 1));
-        }
+                                      (const uint32_t *)(const void *)(src + i));
     } else
         mixprec_store_c_(dst, type, src, n, how);
 }
@@ -2569,39 +2698,61 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
 
-/* mixprec_random_bits for count (a multiple of 32) indices from an even one. */
-MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const __m512i high_half = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 64 indices from an even one. */
+typedef struct mixprec_random_avx512_ {
+    __m512i key[12];
+} mixprec_random_avx512_;
+
+MIXPREC_AVX512_ static mixprec_random_avx512_ mixprec_random_of_avx512_(uint64_t seed) {
+    mixprec_random_avx512_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 32) {
-        uint64_t counter = (index + i) >> 1;
-        __m512i low = _mm512_set1_epi32((int)(uint32_t)counter), x1 = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m512i x0 = _mm512_add_epi32(low, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        uint32_t step;
-        x1 = _mm512_mask_add_epi32(x1, _mm512_cmplt_epu32_mask(x0, low), x1, _mm512_set1_epi32(1));
-        x1 = _mm512_and_si512(x1, _mm512_set1_epi32(0x7FFFFFFF));
-        x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[0]));
-        x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm512_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm512_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_random64_avx512_(uint32_t *dst, const mixprec_random_avx512_ *random,
+                                                                    uint64_t index) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i high_half = _mm512_add_epi32(low_half, _mm512_set1_epi32(8));
+    const uint64_t counter = index >> 1;
+    const __m512i from = _mm512_set1_epi32((int)(uint32_t)counter);
+    __m512i x0[2], x1[2];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        __m512i low = _mm512_add_epi32(from, _mm512_add_epi32(lanes, _mm512_set1_epi32(16 * j)));
+        __m512i high = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
+        high = _mm512_mask_add_epi32(high, _mm512_cmplt_epu32_mask(low, from), high, _mm512_set1_epi32(1));
+        high = _mm512_and_si512(high, _mm512_set1_epi32(0x7FFFFFFF));
+        x0[j] = _mm512_add_epi32(low, random->key[0]);
+        x1[j] = _mm512_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm512_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm512_xor_si512(_mm512_rol_epi32(x1, rotation), x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[step % 3]));
-            x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm512_xor_si512(_mm512_rol_epi32(x1[j], rotation), x0[j]);                                            \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi32(x0, low_half, x1));
-        _mm512_storeu_si512(dst + i + 16, _mm512_permutex2var_epi32(x0, high_half, x1));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        _mm512_storeu_si512(dst + 32 * j, _mm512_permutex2var_epi32(x0[j], low_half, x1[j]));
+        _mm512_storeu_si512(dst + 32 * j + 16, _mm512_permutex2var_epi32(x0[j], high_half, x1[j]));
     }
 }
 
@@ -2666,6 +2817,87 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
     }
 }
 
+/* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
+}
+
+MIXPREC_AVX512_ static int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
+                                                              const mixprec_places_ *p, const uint32_t *random) {
+    const __m512i shift = _mm512_set1_epi32(p->shift), mask = _mm512_set1_epi32(0x7FFFFFFF);
+    __m512i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + 16 * j);
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(p->largest)))
+        return 0;
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm512_cmplt_epi32_mask(smallest, _mm512_set1_epi32(p->least))) {
+        const __m512i bias = _mm512_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        const __m512i rest = _mm512_set1_epi32(32 - p->shift);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            c[j] = _mm512_add_epi32(magnitude[j], _mm512_srlv_epi32(_mm512_loadu_si512(random + 16 * j), rest));
+            c[j] = _mm512_sub_epi32(_mm512_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m512i min_exponent = _mm512_set1_epi32(p->min_exponent), width = _mm512_set1_epi32(32);
+        const __m512i tiny = _mm512_set1_epi32(p->tiny);
+        if (_mm512_cmplt_epi32_mask(smallest, tiny)) {
+            unsigned lost = 0;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost |=
+                _mm512_mask_cmplt_epi32_mask(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), magnitude[j], tiny);
+            if (lost)
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m512i exponent = _mm512_srli_epi32(magnitude[j], 23), target = _mm512_max_epi32(exponent, min_exponent);
+            __m512i count = _mm512_add_epi32(_mm512_sub_epi32(target, exponent), shift), mantissa;
+            /* (magnitude & 0x7FFFFF) | 0x800000 */
+            mantissa =
+                _mm512_ternarylogic_epi32(magnitude[j], _mm512_set1_epi32(0x7FFFFF), _mm512_set1_epi32(0x800000), 0xEA);
+            mantissa = _mm512_add_epi32(
+                mantissa, _mm512_srlv_epi32(_mm512_loadu_si512(random + 16 * j), _mm512_sub_epi32(width, count)));
+            mantissa = _mm512_maskz_srlv_epi32(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), mantissa, count);
+            target = _mm512_sllv_epi32(_mm512_sub_epi32(target, min_exponent),
+                                       _mm512_sub_epi32(_mm512_set1_epi32(23), shift));
+            c[j] = _mm512_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m512i top = _mm512_set1_epi16((short)0x8000);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            __m512i code = mixprec_halves_avx512_(c[j], c[j + 1], 0);
+            code = _mm512_ternarylogic_epi32(code, mixprec_halves_avx512_(x[j], x[j + 1], 1), top, 0xF8);
+            _mm512_storeu_si512((mixprec_f16 *)dst + 16 * j, code);
+        }
+    } else
+        mixprec_pack8_avx512_(dst, c, x);
+    return 1;
+}
+
+MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                             const mixprec_how_ *how) {
+    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const size_t odd = how->index & 1;
+    uint32_t random[65] = {0};
+    size_t i;
+    random[64] = mixprec_random_bits(how->seed, how->index);
+    for (i = 0; i < n; i += 64) {
+        char *to = (char *)dst + mixprec_bytes_of_(type, i);
+        random[0] = random[64];
+        mixprec_random64_avx512_(random + odd, &generator, how->index + i + odd);
+        if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i, &places, random))
+            mixprec_store64_any_avx512_(to, type, src + i, &encoder, random);
+    }
+}
+
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -2697,15 +2929,14 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         default: return;
         }
     }
-    encoder = mixprec_encoder_of_avx512_(type, how);
-    for (i = 0; i < n; i += 64) {
-        uint32_t random[96] = {0};
-        uint64_t index = how->index + i;
-        if (encoder.stochastic)
-            mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
-        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                    random + (index & 1));
+    if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx512_(dst, type, src, n, how);
+        return;
     }
+    encoder = mixprec_encoder_of_avx512_(type, how);
+    for (i = 0; i < n; i += 64)
+        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                    (const uint32_t *)(const void *)(src + i));
 }
 
 MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
