@@ -1930,7 +1930,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, cons
     return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random32_avx2_(uint32_t *dst, const mixprec_random_avx2_ *random,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random32_avx2_(__m256i words[4], const mixprec_random_avx2_ *random,
                                                                 uint64_t index) {
     const __m256i top = _mm256_set1_epi32((int)0x80000000u);
     const uint64_t counter = index >> 1;
@@ -1969,8 +1969,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random32_avx2_(uint32_t *dst, c
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
         __m256i low = _mm256_unpacklo_epi32(x0[j], x1[j]), high = _mm256_unpackhi_epi32(x0[j], x1[j]);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + 16 * j), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + 16 * j + 8), _mm256_permute2x128_si256(low, high, 0x31));
+        words[2 * j] = _mm256_permute2x128_si256(low, high, 0x20);
+        words[2 * j + 1] = _mm256_permute2x128_si256(low, high, 0x31);
     }
 }
 
@@ -2100,8 +2100,9 @@ static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
    number with s bits to lose, |x| as an integer plus the upper s random bits carries into the code when fraction and
    random bits carry out of 32 bits in mixprec_rounded_; the same holds for a subnormal one once the leading bit is set
    and s grows by the distance of the exponents. */
-MIXPREC_AVX2_ static int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
-                                                          const mixprec_places_ *p, const uint32_t *random) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
+                                                                         const mixprec_places_ *p,
+                                                                         const __m256i random[4]) {
     const __m256i shift = _mm256_set1_epi32(p->shift), rest = _mm256_set1_epi32(32 - p->shift);
     __m256i x[4], magnitude[4], c[4], largest, smallest;
     int j;
@@ -2116,8 +2117,7 @@ MIXPREC_AVX2_ static int mixprec_store32_stochastic_avx2_(void *dst, int wide, c
     if (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(_mm256_set1_epi32(p->least), smallest))) {
         const __m256i bias = _mm256_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(random + 8 * j));
-            c[j] = _mm256_add_epi32(magnitude[j], _mm256_srlv_epi32(bits, rest));
+            c[j] = _mm256_add_epi32(magnitude[j], _mm256_srlv_epi32(random[j], rest));
             c[j] = _mm256_sub_epi32(_mm256_srlv_epi32(c[j], shift), bias);
         }
     } else {
@@ -2131,12 +2131,11 @@ MIXPREC_AVX2_ static int mixprec_store32_stochastic_avx2_(void *dst, int wide, c
                 return 0;
         }
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(random + 8 * j));
             __m256i exponent = _mm256_srli_epi32(magnitude[j], 23), target = _mm256_max_epi32(exponent, min_exponent);
             __m256i count = _mm256_add_epi32(_mm256_sub_epi32(target, exponent), shift);
             __m256i mantissa = _mm256_or_si256(_mm256_and_si256(magnitude[j], _mm256_set1_epi32(0x7FFFFF)),
                                                _mm256_set1_epi32(0x800000));
-            mantissa = _mm256_add_epi32(mantissa, _mm256_srlv_epi32(bits, _mm256_sub_epi32(width, count)));
+            mantissa = _mm256_add_epi32(mantissa, _mm256_srlv_epi32(random[j], _mm256_sub_epi32(width, count)));
             mantissa = _mm256_andnot_si256(_mm256_cmpeq_epi32(magnitude[j], zero), _mm256_srlv_epi32(mantissa, count));
             target = _mm256_sllv_epi32(_mm256_sub_epi32(target, min_exponent),
                                        _mm256_sub_epi32(_mm256_set1_epi32(23), shift));
@@ -2162,17 +2161,28 @@ MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtyp
     const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
-    const size_t odd = how->index & 1;
-    uint32_t random[33] = {0};
+    const uint64_t odd = how->index & 1;
+    __m256i last = _mm256_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
     size_t i;
-    random[32] = mixprec_random_bits(how->seed, how->index);
+    int j;
     for (i = 0; i < n; i += 32) {
         char *to = (char *)dst + mixprec_bytes_of_(type, i);
-        random[0] = random[32];
-        mixprec_random32_avx2_(random + odd, &generator, how->index + i + odd);
+        __m256i random[4];
+        mixprec_random32_avx2_(random, &generator, how->index + i + odd);
+        if (odd) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m256i words = random[j];
+                random[j] = _mm256_permutevar8x32_epi32(_mm256_blend_epi32(words, last, 0x80),
+                                                        _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6));
+                last = words;
+            }
+        }
         if (!places.direct ||
-            !mixprec_store32_stochastic_avx2_(to, mixprec_size_of_(type) == 2, src + i, &places, random))
-            mixprec_store32_any_avx2_(to, type, src + i, &encoder, random);
+            !mixprec_store32_stochastic_avx2_(to, mixprec_size_of_(type) == 2, src + i, &places, random)) {
+            uint32_t words[32];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256((__m256i *)(void *)(words + 8 * j), random[j]);
+            mixprec_store32_any_avx2_(to, type, src + i, &encoder, words);
+        }
     }
 }
 
@@ -2716,8 +2726,8 @@ MIXPREC_AVX512_ static mixprec_random_avx512_ mixprec_random_of_avx512_(uint64_t
     return random;
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_random64_avx512_(uint32_t *dst, const mixprec_random_avx512_ *random,
-                                                                    uint64_t index) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_random64_avx512_(__m512i words[4], const mixprec_random_avx512_ *random, uint64_t index) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i high_half = _mm512_add_epi32(low_half, _mm512_set1_epi32(8));
@@ -2751,8 +2761,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_random64_avx512_(uint32_t *ds
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        _mm512_storeu_si512(dst + 32 * j, _mm512_permutex2var_epi32(x0[j], low_half, x1[j]));
-        _mm512_storeu_si512(dst + 32 * j + 16, _mm512_permutex2var_epi32(x0[j], high_half, x1[j]));
+        words[2 * j] = _mm512_permutex2var_epi32(x0[j], low_half, x1[j]);
+        words[2 * j + 1] = _mm512_permutex2var_epi32(x0[j], high_half, x1[j]);
     }
 }
 
@@ -2824,8 +2834,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, 
     return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
 }
 
-MIXPREC_AVX512_ static int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
-                                                              const mixprec_places_ *p, const uint32_t *random) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
+                                                                             const mixprec_places_ *p,
+                                                                             const __m512i random[4]) {
     const __m512i shift = _mm512_set1_epi32(p->shift), mask = _mm512_set1_epi32(0x7FFFFFFF);
     __m512i x[4], magnitude[4], c[4], largest, smallest;
     int j;
@@ -2841,7 +2852,7 @@ MIXPREC_AVX512_ static int mixprec_store64_stochastic_avx512_(void *dst, int wid
         const __m512i bias = _mm512_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
         const __m512i rest = _mm512_set1_epi32(32 - p->shift);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            c[j] = _mm512_add_epi32(magnitude[j], _mm512_srlv_epi32(_mm512_loadu_si512(random + 16 * j), rest));
+            c[j] = _mm512_add_epi32(magnitude[j], _mm512_srlv_epi32(random[j], rest));
             c[j] = _mm512_sub_epi32(_mm512_srlv_epi32(c[j], shift), bias);
         }
     } else {
@@ -2860,8 +2871,7 @@ MIXPREC_AVX512_ static int mixprec_store64_stochastic_avx512_(void *dst, int wid
             /* (magnitude & 0x7FFFFF) | 0x800000 */
             mantissa =
                 _mm512_ternarylogic_epi32(magnitude[j], _mm512_set1_epi32(0x7FFFFF), _mm512_set1_epi32(0x800000), 0xEA);
-            mantissa = _mm512_add_epi32(
-                mantissa, _mm512_srlv_epi32(_mm512_loadu_si512(random + 16 * j), _mm512_sub_epi32(width, count)));
+            mantissa = _mm512_add_epi32(mantissa, _mm512_srlv_epi32(random[j], _mm512_sub_epi32(width, count)));
             mantissa = _mm512_maskz_srlv_epi32(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), mantissa, count);
             target = _mm512_sllv_epi32(_mm512_sub_epi32(target, min_exponent),
                                        _mm512_sub_epi32(_mm512_set1_epi32(23), shift));
@@ -2885,16 +2895,26 @@ MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_
     const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
-    const size_t odd = how->index & 1;
-    uint32_t random[65] = {0};
+    const uint64_t odd = how->index & 1;
+    __m512i last = _mm512_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
     size_t i;
-    random[64] = mixprec_random_bits(how->seed, how->index);
+    int j;
     for (i = 0; i < n; i += 64) {
         char *to = (char *)dst + mixprec_bytes_of_(type, i);
-        random[0] = random[64];
-        mixprec_random64_avx512_(random + odd, &generator, how->index + i + odd);
-        if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i, &places, random))
-            mixprec_store64_any_avx512_(to, type, src + i, &encoder, random);
+        __m512i random[4];
+        mixprec_random64_avx512_(random, &generator, how->index + i + odd);
+        if (odd) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m512i words = random[j];
+                random[j] = _mm512_alignr_epi32(words, last, 15);
+                last = words;
+            }
+        }
+        if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i, &places, random)) {
+            uint32_t words[64];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_si512(words + 16 * j, random[j]);
+            mixprec_store64_any_avx512_(to, type, src + i, &encoder, words);
+        }
     }
 }
 
