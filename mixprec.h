@@ -463,7 +463,8 @@ typedef struct mixprec_statistics {
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
-       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. */
+       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-21 of themselves, noise also within
+       2^-48 of signal; see mixprec_stats. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
        from 2^127, [255] for Inf and NaN. */
@@ -1167,8 +1168,12 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
-   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written; sums
-   are in f64, in index order. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
+   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. The
+   sums have the same bits on every path: element i is in lane i % 16 of group i / 64. The squares of a group are formed
+   and its four in a lane added, as (0 + 1) + (2 + 3), in fp32 (x - q is rounded to it, too); each lane's f64 sum takes
+   those of the groups in order; then lanes i and i + 8 are added, i and i + 4, and so on. A group from f64, or one whose
+   largest finite magnitude is neither zero nor in [2^-48, 2^60), stays in f64 instead and adds its elements to the
+   lanes one by one. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
    policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
@@ -1921,6 +1926,30 @@ typedef struct mixprec_step_ {
     int first, nesterov;
 } mixprec_step_;
 
+#ifndef MIXPREC_NO_CONVERT
+/* What mixprec_stats has gathered so far. Element i of the array goes to lane i % 16 of the sums. */
+#define MIXPREC_TALLY_LANES_ 16
+typedef struct mixprec_tally_ {
+    mixprec_statistics *stats;
+    double signal[MIXPREC_TALLY_LANES_], noise[MIXPREC_TALLY_LANES_];
+    uint64_t amax, min_nonzero; /* as f64 bits; Inf for none */
+    /* Exponents in the window of 16 from `window` (modulo 256) as bit planes: of planes[s] elements the distance from
+       `window` has all the bits of s. Those outside are in stats->exponents; how many since the window was moved. */
+    uint64_t planes[16], missed;
+    uint32_t window;
+    /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
+       that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
+    int32_t max, vanishing, normal, min_normal, shift;
+    /* Numbers with exponents between these are no extremes, do not overflow and stay normal. */
+    uint32_t low, high;
+} mixprec_tally_;
+
+/* mixprec_stats squares in fp32 where the largest magnitude of a group of MIXPREC_UNIT_ elements is zero or from 2^-48
+   to below 2^60, as fp32 bits: no square overflows, and one that underflows is below 2^-53 of the largest. */
+#define MIXPREC_SQUARES_FROM_ 0x27800000
+#define MIXPREC_SQUARES_BELOW_ 0x5D800000
+#endif
+
 /* What one instruction set provides: one constant table each in [DISPATCH].
    Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
    destination's elements are not larger. All run in the default floating-point environment. */
@@ -1934,6 +1963,11 @@ typedef struct mixprec_kernels_ {
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
+#ifndef MIXPREC_NO_CONVERT
+    /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
+       square needs f64. Returns how many elements that were. May be NULL. */
+    size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
+#endif
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
     void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
@@ -1974,7 +2008,7 @@ typedef struct mixprec_kernels_ {
    optimisation. So none comes from libm, and MIXPREC_KEEP_ after each product keeps compilers from contracting it with
    the sum that follows, or from reassociating. The argument is a variable of any type. */
 #if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
-#define MIXPREC_KEEP_(variable) __asm__("" : "+x"(variable))
+#define MIXPREC_KEEP_(variable) __asm__("" : "+v"(variable))
 #elif defined(__GNUC__) && !defined(__TINYC__) && defined(__aarch64__)
 #define MIXPREC_KEEP_(variable) __asm__("" : "+w"(variable))
 #elif defined(__GNUC__) && !defined(__TINYC__)
@@ -2406,6 +2440,52 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
     return (int)found;
 }
 
+#ifndef MIXPREC_NO_CONVERT
+/* Counts from the bit planes, and a new window: two binades above `exponent`, 13 below. */
+static void mixprec_tally_window_(mixprec_tally_ *t, uint32_t exponent) {
+    uint32_t bit, set;
+    for (bit = 1; bit < 16; bit <<= 1)
+        for (set = 0; set < 16; set++)
+            if (!(set & bit))
+                t->planes[set] -= t->planes[set | bit];
+    for (set = 0; set < 16; set++) {
+        t->stats->exponents[(t->window + set) & 0xFF] += t->planes[set];
+        t->planes[set] = 0;
+    }
+    t->window = (exponent - 13) & 0xFF;
+    t->missed = 0;
+}
+
+/* The exponents of a group that are not in the window. The window moves when there are many. */
+MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < MIXPREC_UNIT_; i++) {
+        uint64_t other = others >> i & 1;
+        t->stats->exponents[exponents[i]] += other;
+        t->missed += other;
+        largest = exponents[i] > largest ? exponents[i] : largest;
+    }
+    if (t->missed > 256)
+        mixprec_tally_window_(t, largest);
+}
+
+#if defined(MIXPREC_HAS_AVX2_)
+/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
+static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
+    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
+    uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
+    t->amax = bits > t->amax ? bits : t->amax;
+    bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
+    t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
+    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
+    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
+    t->high = amax >> 23 < high ? amax >> 23 : high;
+    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
+}
+#endif
+#endif
+
 #ifndef MIXPREC_NO_GEMM
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
 #ifdef __FP_FAST_FMAF
@@ -2580,7 +2660,7 @@ static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float fa
 /* ================================================================================================================== */
 
 #if defined(MIXPREC_HAS_AVX2_)
-#define MIXPREC_AVX2_ MIXPREC_TARGET_("avx2,f16c,fma")
+#define MIXPREC_AVX2_ MIXPREC_TARGET_("avx2,f16c,fma,popcnt")
 
 /* ---- fp32 from a dtype ---- */
 
@@ -2845,42 +2925,72 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
-/* mixprec_random_bits for count (a multiple of 16) indices from an even one. */
-MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time, for
+   each round waits for the one before it. */
+typedef struct mixprec_random_avx2_ {
+    __m256i key[12]; /* what is added to the two words before the first round and after every fourth */
+} mixprec_random_avx2_;
+
+MIXPREC_AVX2_ static mixprec_random_avx2_ mixprec_random_of_avx2_(uint64_t seed) {
+    mixprec_random_avx2_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 16) {
-        uint64_t counter = (index + i) >> 1;
-        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter),
-                high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
-        uint32_t step;
-        x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
-        x1 = _mm256_andnot_si256(top, x1); /* half an index has 63 bits */
-        x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[0]));
-        x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm256_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm256_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, const int left) {
+    if (left == 16)
+        return _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, 0xB1), 0xB1);
+    return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
+                                                                uint64_t index) {
+    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
+    const uint64_t counter = index >> 1;
+    const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
+    __m256i x0[4], x1[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m256i low = _mm256_add_epi32(
+            from, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j)));
+        __m256i carry = _mm256_cmpgt_epi32(_mm256_xor_si256(from, top), _mm256_xor_si256(low, top));
+        __m256i high = _mm256_sub_epi32(_mm256_set1_epi32((int)(uint32_t)(counter >> 32)), carry);
+        high = _mm256_andnot_si256(top, high); /* half an index has 63 bits */
+        x0[j] = _mm256_add_epi32(low, random->key[0]);
+        x1[j] = _mm256_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm256_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm256_or_si256(_mm256_slli_epi32(x1, rotation), _mm256_srli_epi32(x1, 32 - rotation));                       \
-    x1 = _mm256_xor_si256(x1, x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[step % 3]));
-            x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm256_xor_si256(mixprec_rotate_avx2_(x1[j], rotation), x0[j]);                                        \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+#define MIXPREC_ODD_ROUNDS_(step)                                                                                      \
+    MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6) MIXPREC_INJECT_(step)
+#define MIXPREC_EVEN_ROUNDS_(step)                                                                                     \
+    MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24) MIXPREC_INJECT_(step)
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        low = _mm256_unpacklo_epi32(x0, x1);
-        high = _mm256_unpackhi_epi32(x0, x1);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 8), _mm256_permute2x128_si256(low, high, 0x31));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m256i low = _mm256_unpacklo_epi32(x0[j], x1[j]), high = _mm256_unpackhi_epi32(x0[j], x1[j]);
+        words[2 * j] = _mm256_permute2x128_si256(low, high, 0x20);
+        words[2 * j + 1] = _mm256_permute2x128_si256(low, high, 0x31);
     }
 }
 
@@ -2984,6 +3094,120 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
     }
 }
 
+/* What stochastic rounding needs for the numbers that a format holds, without its general encoder: the limits between
+   which |x|, as bits, must lie, and the places. */
+typedef struct mixprec_places_ {
+    int direct;                  /* 0: the general encoder for all */
+    int32_t largest;             /* finite number of the format */
+    int32_t least;               /* normal number; 0 where rounding is the same below */
+    int32_t tiny;                /* nonzero numbers below lie wholly beyond the 32 bits that the random ones meet */
+    int32_t shift, min_exponent; /* of a normal number: the bits that go; biased fp32 exponent */
+} mixprec_places_;
+
+static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_places_ p;
+    p.direct = to->special != MIXPREC_FNUZ_ && (to->sign_code == 0x80u || to->sign_code == 0x8000u);
+    p.largest = (int32_t)mixprec_widen_(to->max_code, to);
+    p.shift = 23 - to->mantissa_bits;
+    p.min_exponent = 128 - to->bias;
+    p.least = to->bias == 127 ? 0 : p.min_exponent << 23;
+    p.tiny = to->bias == 127 ? 0 : (p.min_exponent + p.shift - 31) << 23;
+    return p;
+}
+
+/* Stochastic rounding of 32 numbers, or nothing and 0 when one of them is Inf, NaN, too large or tiny. Of a normal
+   number with s bits to lose, |x| as an integer plus the upper s random bits carries into the code when fraction and
+   random bits carry out of 32 bits in mixprec_rounded_; the same holds for a subnormal one once the leading bit is set
+   and s grows by the distance of the exponents. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
+                                                                         const mixprec_places_ *p,
+                                                                         const __m256i random[4]) {
+    const __m256i shift = _mm256_set1_epi32(p->shift), rest = _mm256_set1_epi32(32 - p->shift);
+    __m256i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
+    largest =
+        _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]), _mm256_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(p->largest))))
+        return 0;
+    smallest =
+        _mm256_min_epi32(_mm256_min_epi32(magnitude[0], magnitude[1]), _mm256_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(_mm256_set1_epi32(p->least), smallest))) {
+        const __m256i bias = _mm256_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            c[j] = _mm256_add_epi32(magnitude[j], _mm256_srlv_epi32(random[j], rest));
+            c[j] = _mm256_sub_epi32(_mm256_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m256i tiny = _mm256_set1_epi32(p->tiny), zero = _mm256_setzero_si256();
+        const __m256i min_exponent = _mm256_set1_epi32(p->min_exponent), width = _mm256_set1_epi32(32);
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(tiny, smallest))) {
+            __m256i lost = zero;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost =
+                _mm256_or_si256(lost, _mm256_and_si256(_mm256_cmpgt_epi32(tiny, magnitude[j]), magnitude[j]));
+            if (!_mm256_testz_si256(lost, lost))
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i exponent = _mm256_srli_epi32(magnitude[j], 23), target = _mm256_max_epi32(exponent, min_exponent);
+            __m256i count = _mm256_add_epi32(_mm256_sub_epi32(target, exponent), shift);
+            __m256i mantissa = _mm256_or_si256(_mm256_and_si256(magnitude[j], _mm256_set1_epi32(0x7FFFFF)),
+                                               _mm256_set1_epi32(0x800000));
+            mantissa = _mm256_add_epi32(mantissa, _mm256_srlv_epi32(random[j], _mm256_sub_epi32(width, count)));
+            mantissa = _mm256_andnot_si256(_mm256_cmpeq_epi32(magnitude[j], zero), _mm256_srlv_epi32(mantissa, count));
+            target = _mm256_sllv_epi32(_mm256_sub_epi32(target, min_exponent),
+                                       _mm256_sub_epi32(_mm256_set1_epi32(23), shift));
+            c[j] = _mm256_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m256i top = _mm256_set1_epi16((short)0x8000);
+        __m256i sign = _mm256_and_si256(_mm256_packs_epi32(x[0], x[1]), top);
+        __m256i code = _mm256_or_si256(_mm256_packus_epi32(c[0], c[1]), sign);
+        _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(code, 0xD8));
+        sign = _mm256_and_si256(_mm256_packs_epi32(x[2], x[3]), top);
+        code = _mm256_or_si256(_mm256_packus_epi32(c[2], c[3]), sign);
+        _mm256_storeu_si256((__m256i *)dst + 1, _mm256_permute4x64_epi64(code, 0xD8));
+    } else
+        mixprec_pack8_avx2_(dst, c, x);
+    return 1;
+}
+
+/* Each block of the generator is computed once, though an odd index begins with the second word of one. */
+MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                         const mixprec_how_ *how) {
+    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const uint64_t odd = how->index & 1;
+    __m256i last = _mm256_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
+    size_t i, k;
+    int j;
+    for (i = 0; i < n; i += 64) {
+        __m256i random[8];
+        mixprec_random64_avx2_(random, &generator, how->index + i + odd);
+        if (odd)
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i words = random[j];
+                random[j] = _mm256_permutevar8x32_epi32(_mm256_blend_epi32(words, last, 0x80),
+                                                        _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6));
+                last = words;
+            }
+        for (k = 0; k < 64 && i + k < n; k += 32) {
+            char *to = (char *)dst + mixprec_bytes_of_(type, i + k);
+            if (!places.direct || !mixprec_store32_stochastic_avx2_(to, mixprec_size_of_(type) == 2, src + i + k,
+                                                                    &places, random + k / 8)) {
+                uint32_t words[32];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                    _mm256_storeu_si256((__m256i *)(void *)(words + 8 * j), random[k / 8 + (size_t)j]);
+                mixprec_store32_any_avx2_(to, type, src + i + k, &encoder, words);
+            }
+        }
+    }
+}
+
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -3014,16 +3238,13 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         default: break;
         }
     }
-    if (mixprec_layout_of_(type)) {
+    if (mixprec_layout_of_(type) && how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx2_(dst, type, src, n, how);
+    } else if (mixprec_layout_of_(type)) {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-        for (i = 0; i < n; i += 32) {
-            uint32_t random[48] = {0};
-            uint64_t index = how->index + i;
-            if (encoder.stochastic)
-                mixprec_random_avx2_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 48 : 32);
+        for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                      random + (index & 1));
-        }
+                                      (const uint32_t *)(const void *)(src + i));
     } else
         mixprec_store_c_(dst, type, src, n, how);
 }
@@ -3040,6 +3261,207 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     }
     return !_mm256_testz_si256(found, found);
 }
+
+#ifndef MIXPREC_NO_CONVERT
+/* ---- statistics ---- */
+
+/* 64 distances from the window's first exponent as four bit planes, those in the window alone. Counting sets of planes
+   instead of the 16 distances takes a third of the operations. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes, uint64_t in, uint64_t a, uint64_t b,
+                                                               uint64_t c, uint64_t d) {
+    uint64_t ab = a & b, ac = a & c, ad = a & d, bc = b & c, bd = b & d, cd = c & d;
+#define MIXPREC_COUNT_(set, mask) planes[set] += (uint64_t)_mm_popcnt_u64(mask);
+    MIXPREC_COUNT_(0, in)
+    MIXPREC_COUNT_(1, a)
+    MIXPREC_COUNT_(2, b)
+    MIXPREC_COUNT_(3, ab)
+    MIXPREC_COUNT_(4, c)
+    MIXPREC_COUNT_(5, ac) MIXPREC_COUNT_(6, bc) MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad)
+        MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d)
+            MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
+#undef MIXPREC_COUNT_
+}
+
+/* Squares of 64 numbers, four of a lane in fp32, to the lanes' sums in f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4], const __m256 x[8]) {
+    __m256 s[8];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        s[j] = _mm256_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
+    }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        s[j] = _mm256_add_ps(s[j], s[j + 2]);
+        s[j + 4] = _mm256_add_ps(s[j + 4], s[j + 6]);
+        MIXPREC_KEEP_(s[j]);
+        MIXPREC_KEEP_(s[j + 4]);
+        s[j] = _mm256_add_ps(s[j], s[j + 4]);
+        sum[2 * j] = _mm256_add_pd(sum[2 * j], _mm256_cvtps_pd(_mm256_castps256_ps128(s[j])));
+        sum[2 * j + 1] = _mm256_add_pd(sum[2 * j + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(s[j], 1)));
+    }
+}
+
+/* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
+   tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
+   bits below: ties go away from zero, which the size of the error does not show. The others are looked at whole, and so
+   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| is
+   rounded by adding and subtracting an anchor whose last place is that of the format's number beside |x|: 2^shift |x|,
+   or 2^shift times the least normal number for all below. (Just below a power of two the sum may have twice that last
+   place, but as shift is at least 2 more than the mantissa's bits, |x| then rounds to the power of two either way.) */
+#define MIXPREC_WHOLE_ 8
+
+MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
+    __m128i y = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    y = _mm_max_epu32(y, _mm_shuffle_epi32(y, 0x4E));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(y, _mm_shuffle_epi32(y, 0xB1)));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m256i b) {
+    return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, __m256 error[8], const float *src,
+                                                                  __m256i *amax, __m256i *least) {
+    const __m256i lift = _mm256_set1_epi32(t->shift << 23), max = _mm256_set1_epi32(t->max);
+    const __m256i least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
+    const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing);
+    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256();
+    __m256i largest = zero, smallest = _mm256_set1_epi32(-1), gone = zero, small = zero, zeros = zero, over = zero;
+    int j;
+    /* Less 1, so that zero is not the smallest. */
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+        largest = _mm256_max_epi32(largest, magnitude);
+        smallest = _mm256_min_epu32(smallest, _mm256_sub_epi32(magnitude, one));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_BELOW_ - 1))) ||
+        (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_FROM_ - 1))) &&
+         !_mm256_testz_si256(largest, largest)))
+        return 0;
+    *amax = _mm256_max_epi32(*amax, largest);
+    *least = _mm256_min_epu32(*least, smallest);
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+        __m256 size = _mm256_castsi256_ps(magnitude), sum, anchor;
+        anchor = _mm256_castsi256_ps(_mm256_max_epi32(_mm256_add_epi32(magnitude, lift), least_anchor));
+        sum = _mm256_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm256_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm256_sub_ps(size, sum);
+        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, vanishing)); /* 64 less those */
+        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
+        zeros = _mm256_add_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, max)))
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m256i magnitude =
+                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+            __m256i above = _mm256_cmpgt_epi32(magnitude, max);
+            error[j] =
+                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
+                                 _mm256_castsi256_ps(above));
+            over = _mm256_add_epi32(over, above);
+        }
+    {
+        /* Four counts of at most 64: bytes of one vector, negated above. */
+        uint32_t counts[4], k;
+        __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(gone, small), _mm256_hadd_epi32(zeros, over));
+        _mm_storeu_si128((__m128i *)(void *)counts,
+                         _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
+        for (k = 0; k < 4; k++)
+            counts[k] = 0 - counts[k];
+        counts[0] = 64 - counts[0];
+        t->stats->underflow += counts[0] - counts[2];
+        t->stats->subnormal += counts[1] - counts[0];
+        t->stats->zero += counts[2];
+        t->stats->overflow += counts[3];
+    }
+    return 1;
+}
+
+MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
+    const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
+    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
+    __m256i window = _mm256_set1_epi8((char)t->window);
+    __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
+    __m256d signal[4], noise[4];
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
+        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        const float *from = src + i;
+        __m256i exponents[2], distance[2], outside = _mm256_setzero_si256();
+        __m256 x[8];
+        uint64_t in, plane[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            /* Upper halves of two vectors in one, without the signs; then the upper bytes of two, in some order. */
+            const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
+            __m256i a =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p), 16), _mm256_loadu_si256(p + 1), 0xAA);
+            __m256i b =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p + 2), 16), _mm256_loadu_si256(p + 3), 0xAA);
+            a = _mm256_srli_epi16(_mm256_slli_epi16(a, 1), 8);
+            b = _mm256_srli_epi16(_mm256_slli_epi16(b, 1), 8);
+            exponents[j] = _mm256_packus_epi16(a, b);
+            distance[j] = _mm256_sub_epi8(exponents[j], window);
+            outside = _mm256_or_si256(
+                outside, _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_max_epu8(exponents[j], high), exponents[j]),
+                                         _mm256_cmpeq_epi8(_mm256_min_epu8(exponents[j], low), exponents[j])));
+        }
+        if (!whole && !_mm256_testz_si256(outside, outside))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
+                bits = _mm256_and_si256(_mm256_add_epi32(bits, half), keep);
+                x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
+            }
+        } else {
+            if (!mixprec_tally_whole_avx2_(t, x, from, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                                     0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+                high = _mm256_set1_epi8((char)t->high);
+                low = _mm256_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx2_(noise, x);
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm256_loadu_ps(from + 8 * j);
+        mixprec_add_squares_avx2_(signal, x);
+        in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], _mm256_set1_epi8(15)), distance[0]),
+                                  _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], _mm256_set1_epi8(15)), distance[1]));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
+            in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
+        mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
+        if (~in) {
+            const __m256i zero = _mm256_setzero_si256();
+            uint64_t zeros = ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero),
+                                                        _mm256_cmpeq_epi8(exponents[1], zero));
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
+                _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm256_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
+        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
+    }
+    return i;
+}
+#endif
 
 /* ---- GEMM ---- */
 
@@ -3466,7 +3888,7 @@ MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, s
 /* ================================================================================================================== */
 
 #if defined(MIXPREC_HAS_AVX512_)
-#define MIXPREC_AVX512_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl")
+#define MIXPREC_AVX512_ MIXPREC_TARGET_("avx2,f16c,fma,popcnt,avx512f,avx512bw,avx512dq,avx512vl")
 
 /* ---- fp32 from a dtype ---- */
 
@@ -3659,39 +4081,61 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
 
-/* mixprec_random_bits for count (a multiple of 32) indices from an even one. */
-MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const __m512i high_half = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 128 indices from an even one. */
+typedef struct mixprec_random_avx512_ {
+    __m512i key[12];
+} mixprec_random_avx512_;
+
+MIXPREC_AVX512_ static mixprec_random_avx512_ mixprec_random_of_avx512_(uint64_t seed) {
+    mixprec_random_avx512_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 32) {
-        uint64_t counter = (index + i) >> 1;
-        __m512i low = _mm512_set1_epi32((int)(uint32_t)counter), x1 = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m512i x0 = _mm512_add_epi32(low, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        uint32_t step;
-        x1 = _mm512_mask_add_epi32(x1, _mm512_cmplt_epu32_mask(x0, low), x1, _mm512_set1_epi32(1));
-        x1 = _mm512_and_si512(x1, _mm512_set1_epi32(0x7FFFFFFF));
-        x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[0]));
-        x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm512_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm512_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random, uint64_t index) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i high_half = _mm512_add_epi32(low_half, _mm512_set1_epi32(8));
+    const uint64_t counter = index >> 1;
+    const __m512i from = _mm512_set1_epi32((int)(uint32_t)counter);
+    __m512i x0[4], x1[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m512i low = _mm512_add_epi32(from, _mm512_add_epi32(lanes, _mm512_set1_epi32(16 * j)));
+        __m512i high = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
+        high = _mm512_mask_add_epi32(high, _mm512_cmplt_epu32_mask(low, from), high, _mm512_set1_epi32(1));
+        high = _mm512_and_si512(high, _mm512_set1_epi32(0x7FFFFFFF));
+        x0[j] = _mm512_add_epi32(low, random->key[0]);
+        x1[j] = _mm512_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm512_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm512_xor_si512(_mm512_rol_epi32(x1, rotation), x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[step % 3]));
-            x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm512_xor_si512(_mm512_rol_epi32(x1[j], rotation), x0[j]);                                            \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi32(x0, low_half, x1));
-        _mm512_storeu_si512(dst + i + 16, _mm512_permutex2var_epi32(x0, high_half, x1));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        words[2 * j] = _mm512_permutex2var_epi32(x0[j], low_half, x1[j]);
+        words[2 * j + 1] = _mm512_permutex2var_epi32(x0[j], high_half, x1[j]);
     }
 }
 
@@ -3756,6 +4200,99 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
     }
 }
 
+/* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
+                                                                             const mixprec_places_ *p,
+                                                                             const __m512i random[4]) {
+    const __m512i shift = _mm512_set1_epi32(p->shift), mask = _mm512_set1_epi32(0x7FFFFFFF);
+    __m512i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + 16 * j);
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(p->largest)))
+        return 0;
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm512_cmplt_epi32_mask(smallest, _mm512_set1_epi32(p->least))) {
+        const __m512i bias = _mm512_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        const __m512i rest = _mm512_set1_epi32(32 - p->shift);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            c[j] = _mm512_add_epi32(magnitude[j], _mm512_srlv_epi32(random[j], rest));
+            c[j] = _mm512_sub_epi32(_mm512_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m512i min_exponent = _mm512_set1_epi32(p->min_exponent), width = _mm512_set1_epi32(32);
+        const __m512i tiny = _mm512_set1_epi32(p->tiny);
+        if (_mm512_cmplt_epi32_mask(smallest, tiny)) {
+            unsigned lost = 0;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost |=
+                _mm512_mask_cmplt_epi32_mask(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), magnitude[j], tiny);
+            if (lost)
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m512i exponent = _mm512_srli_epi32(magnitude[j], 23), target = _mm512_max_epi32(exponent, min_exponent);
+            __m512i count = _mm512_add_epi32(_mm512_sub_epi32(target, exponent), shift), mantissa;
+            /* (magnitude & 0x7FFFFF) | 0x800000 */
+            mantissa =
+                _mm512_ternarylogic_epi32(magnitude[j], _mm512_set1_epi32(0x7FFFFF), _mm512_set1_epi32(0x800000), 0xEA);
+            mantissa = _mm512_add_epi32(mantissa, _mm512_srlv_epi32(random[j], _mm512_sub_epi32(width, count)));
+            mantissa = _mm512_maskz_srlv_epi32(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), mantissa, count);
+            target = _mm512_sllv_epi32(_mm512_sub_epi32(target, min_exponent),
+                                       _mm512_sub_epi32(_mm512_set1_epi32(23), shift));
+            c[j] = _mm512_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m512i top = _mm512_set1_epi16((short)0x8000);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            __m512i code = mixprec_halves_avx512_(c[j], c[j + 1], 0);
+            code = _mm512_ternarylogic_epi32(code, mixprec_halves_avx512_(x[j], x[j + 1], 1), top, 0xF8);
+            _mm512_storeu_si512((mixprec_f16 *)dst + 16 * j, code);
+        }
+    } else
+        mixprec_pack8_avx512_(dst, c, x);
+    return 1;
+}
+
+MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                             const mixprec_how_ *how) {
+    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const uint64_t odd = how->index & 1;
+    __m512i last = _mm512_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
+    size_t i, k;
+    int j;
+    for (i = 0; i < n; i += 128) {
+        __m512i random[8];
+        mixprec_random128_avx512_(random, &generator, how->index + i + odd);
+        if (odd)
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m512i words = random[j];
+                random[j] = _mm512_alignr_epi32(words, last, 15);
+                last = words;
+            }
+        for (k = 0; k < 128 && i + k < n; k += 64) {
+            char *to = (char *)dst + mixprec_bytes_of_(type, i + k);
+            if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i + k, &places,
+                                                    random + k / 16)) {
+                uint32_t words[64];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_si512(words + 16 * j, random[k / 16 + (size_t)j]);
+                mixprec_store64_any_avx512_(to, type, src + i + k, &encoder, words);
+            }
+        }
+    }
+}
+
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -3787,15 +4324,14 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         default: return;
         }
     }
-    encoder = mixprec_encoder_of_avx512_(type, how);
-    for (i = 0; i < n; i += 64) {
-        uint32_t random[96] = {0};
-        uint64_t index = how->index + i;
-        if (encoder.stochastic)
-            mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
-        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                    random + (index & 1));
+    if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx512_(dst, type, src, n, how);
+        return;
     }
+    encoder = mixprec_encoder_of_avx512_(type, how);
+    for (i = 0; i < n; i += 64)
+        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                    (const uint32_t *)(const void *)(src + i));
 }
 
 MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
@@ -3810,6 +4346,145 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     }
     return found != 0;
 }
+
+#ifndef MIXPREC_NO_CONVERT
+/* ---- statistics, as in [VEC-AVX2] ---- */
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d sum[2], const __m512 x[4]) {
+    __m512 s[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        s[j] = _mm512_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
+    }
+    s[0] = _mm512_add_ps(s[0], s[1]);
+    s[2] = _mm512_add_ps(s[2], s[3]);
+    MIXPREC_KEEP_(s[0]);
+    MIXPREC_KEEP_(s[2]);
+    s[0] = _mm512_add_ps(s[0], s[2]);
+    sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(s[0])));
+    sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
+}
+
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int
+mixprec_tally_whole_avx512_(mixprec_tally_ *t, __m512 error[4], const __m512 x[4], __m512i *amax, __m512i *least) {
+    const __m512i lift = _mm512_set1_epi32(t->shift << 23), max = _mm512_set1_epi32(t->max);
+    const __m512i least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
+    const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
+    __m512i magnitude[4], largest, smallest;
+    uint64_t gone = 0, small = 0;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] =
+        _mm512_and_si512(_mm512_castps_si512(x[j]), _mm512_set1_epi32(0x7FFFFFFF));
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_BELOW_)) ||
+        (!_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_FROM_)) &&
+         _mm512_test_epi32_mask(largest, largest)))
+        return 0;
+    *amax = _mm512_max_epi32(*amax, largest);
+    if (_mm512_testn_epi32_mask(smallest, smallest)) {
+        uint64_t zeros = 0;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
+            zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
+        }
+        t->stats->zero += zeros;
+        t->stats->underflow -= zeros;
+    } else
+        *least = _mm512_min_epu32(*least, _mm512_sub_epi32(smallest, _mm512_set1_epi32(1)));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m512 size = _mm512_castsi512_ps(magnitude[j]), sum, anchor;
+        anchor = _mm512_castsi512_ps(_mm512_max_epi32(_mm512_add_epi32(magnitude[j], lift), least_anchor));
+        sum = _mm512_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm512_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm512_sub_ps(size, sum);
+        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], vanishing));
+        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], normal));
+    }
+    t->stats->underflow += gone;
+    t->stats->subnormal += small - gone;
+    if (_mm512_cmpgt_epi32_mask(largest, max))
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], max);
+            error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+            t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
+        }
+    return 1;
+}
+
+MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
+    const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
+    __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
+    __m512i window = _mm512_set1_epi8((char)t->window);
+    __m512i high = _mm512_set1_epi8((char)t->high), low = _mm512_set1_epi8((char)t->low);
+    __m512d signal[2], noise[2];
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        signal[j] = _mm512_loadu_pd(t->signal + 8 * j);
+        noise[j] = _mm512_loadu_pd(t->noise + 8 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        __m512i bits[4], exponents, distance;
+        __m512 x[4], error[4];
+        uint64_t in, a, b, c, d;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            x[j] = _mm512_loadu_ps(src + i + 16 * j);
+            bits[j] = _mm512_castps_si512(x[j]);
+        }
+        /* Upper halves, without their signs; then their upper bytes, in some order. */
+        exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
+        distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
+        exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
+        if (!whole && (_mm512_cmpge_epu8_mask(exponents, high) | _mm512_cmple_epu8_mask(exponents, low)))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
+                _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
+        } else {
+            if (!mixprec_tally_whole_avx512_(t, error, x, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
+                                     (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+                high = _mm512_set1_epi8((char)t->high);
+                low = _mm512_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx512_(signal, x);
+        mixprec_add_squares_avx512_(noise, error);
+        distance = _mm512_sub_epi8(exponents, window);
+        in = _mm512_testn_epi8_mask(distance, _mm512_set1_epi8((char)0xF0));
+        a = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(1));
+        b = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(2));
+        c = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(4));
+        d = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(8));
+        mixprec_tally_planes_(t->planes, in, a, b, c, d);
+        if (~in) {
+            uint64_t zeros = _mm512_mask_testn_epi8_mask(~in, exponents, exponents);
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm512_storeu_si512(bytes, exponents);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm512_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax), (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        _mm512_storeu_pd(t->signal + 8 * j, signal[j]);
+        _mm512_storeu_pd(t->noise + 8 * j, noise[j]);
+    }
+    return i;
+}
+#endif
 
 /* ---- GEMM ---- */
 
@@ -4323,7 +4998,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             const size_t bytes = mixprec_min_(64, end - at);
             /* At the end of the rows, the next columns; the address is only prefetched. */
             const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
-            __m512i words[64], halves[size == 1 ? 128 : size == 2 ? 64 : 1];
+            __m512i words[64], halves[128];
             size_t q, k;
             for (q = 0; q < (size_t)vectors; q++) {
                 size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
@@ -5362,65 +6037,180 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
     }
 }
 
+/* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
+MIXPREC_INLINE void mixprec_add_f32_(float *x, const float *y, size_t n) {
+    size_t i = 0;
+    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
+        MIXPREC_INDEPENDENT_
+        for (; i < MIXPREC_UNIT_; i++)
+            x[i] += y[i];
+    }
+    for (; i < n; i++)
+        x[i] += y[i];
+}
+MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] += y[i];
+}
+
 #ifndef MIXPREC_NO_CONVERT
-/* Everything passes through f64, which holds any element exactly. */
+/* Squares apart from sums, through memory: no compiler contracts or reorders them. */
+MIXPREC_NOINLINE_ void mixprec_square_f32_(float *x, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+MIXPREC_NOINLINE_ void mixprec_square_f64_(double *x, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+/* The squares of a group, added to the sums of their lanes. */
+static void mixprec_tally_squares_(double *lanes, double *x, int narrow) {
+    size_t i;
+    if (narrow) {
+        float squares[MIXPREC_UNIT_];
+        for (i = 0; i < MIXPREC_UNIT_; i++)
+            squares[i] = (float)x[i];
+        mixprec_square_f32_(squares, MIXPREC_UNIT_);
+        mixprec_add_f32_(squares, squares + 16, 16);
+        mixprec_add_f32_(squares + 32, squares + 48, 16);
+        mixprec_add_f32_(squares, squares + 32, 16);
+        for (i = 0; i < MIXPREC_TALLY_LANES_; i++)
+            x[i] = (double)squares[i];
+        mixprec_add_f64_(lanes, x, MIXPREC_TALLY_LANES_);
+    } else {
+        mixprec_square_f64_(x, MIXPREC_UNIT_);
+        for (i = 0; i < MIXPREC_UNIT_; i += MIXPREC_TALLY_LANES_)
+            mixprec_add_f64_(lanes, x + i, MIXPREC_TALLY_LANES_);
+    }
+}
+
+/* A group of `count` elements, from f64 or, where single is not NULL, fp32, in any mode. */
+static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
+                                 const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how) {
+    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
+    const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
+    const uint64_t max = mixprec_f32_bits_to_f64_bits_((uint32_t)t->max);
+    const uint64_t max_below_zero = to == MIXPREC_I8 ? mixprec_f64_bits_(128.0) : max;
+    const uint64_t min_normal = mixprec_f32_bits_to_f64_bits_((uint32_t)t->min_normal);
+    double x[MIXPREC_UNIT_] = {0}, q[MIXPREC_UNIT_] = {0}; /* q becomes the error */
+    float codes[MIXPREC_UNIT_];                            /* of the widest type they may have */
+    mixprec_statistics *stats = t->stats;
+    uint64_t amax = 0;
+    size_t i;
+    if (single) {
+        mixprec_convert_run_(kernels, x, MIXPREC_F64, single, MIXPREC_F32, count, &exact, 1.0f);
+        mixprec_store_(kernels, codes, to, single, count, how);
+    } else {
+        mixprec_copy_(x, wide, count * sizeof *x);
+        mixprec_store_f64_(kernels, codes, to, x, count, how);
+    }
+    mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
+    for (i = 0; i < count; i++) {
+        uint64_t bits = mixprec_f64_bits_(x[i]) & magnitude_of, kept = mixprec_f64_bits_(q[i]) & magnitude_of;
+        int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
+        if (bits >= infinity) {
+            stats->exponents[255]++;
+            if (bits == infinity)
+                stats->inf++;
+            else
+                stats->nan++;
+            x[i] = q[i] = 0;
+            continue;
+        }
+        stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
+        stats->zero += bits == 0;
+        stats->overflow += bits > (bits == mixprec_f64_bits_(x[i]) ? max : max_below_zero);
+        stats->underflow += bits != 0 && kept == 0;
+        stats->subnormal += kept != 0 && kept < min_normal;
+        amax = bits > amax ? bits : amax;
+        if (bits != 0 && bits < t->min_nonzero)
+            t->min_nonzero = bits;
+        q[i] = kept > infinity ? x[i] : x[i] - q[i];
+    }
+    t->amax = amax > t->amax ? amax : t->amax;
+    {
+        int narrow = single && (amax == 0 || (amax >= mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_FROM_) &&
+                                              amax < mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_BELOW_)));
+        mixprec_tally_squares_(t->signal, x, narrow);
+        mixprec_tally_squares_(t->noise, q, narrow);
+    }
+}
+
+static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
+                                  mixprec_dtype to, mixprec_how_ how) {
+    while (n) {
+        size_t count = 0;
+        if (how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift)
+            count = kernels->tally(t, x, n / MIXPREC_UNIT_ * MIXPREC_UNIT_);
+        if (!count) {
+            count = mixprec_min_(n, MIXPREC_UNIT_);
+            mixprec_tally_group_(kernels, t, NULL, x, count, to, &how);
+        }
+        x += count;
+        n -= count;
+        how.index += count;
+    }
+}
+
+/* The thresholds of a format. Shift is 0 where the kernels do not know it: f32, E8M0, int8. */
+static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
+    const mixprec_layout_ *layout = mixprec_layout_of_(to);
+    double max = mixprec_decode(layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE, to);
+    double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0;
+    double half_step = layout ? mixprec_decode(1, to) * 0.5 : 0;
+    t->max = (int32_t)mixprec_f32_bits_((float)max);
+    t->min_normal = (int32_t)mixprec_f32_bits_((float)min_normal);
+    t->shift = layout ? 23 - layout->mantissa_bits : 0;
+    if (t->shift) {
+        t->vanishing = (int32_t)mixprec_f32_bits_((float)half_step);             /* ties to zero */
+        t->normal = (int32_t)mixprec_f32_bits_((float)(min_normal - half_step)); /* ties to the normal number */
+    }
+}
+
 MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
                                           mixprec_dtype src_type, size_t n, mixprec_dtype to,
                                           const mixprec_how_ *options, float scale) {
-    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
-    const mixprec_layout_ *layout = mixprec_layout_of_(to);
-    /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
-    const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
-    uint64_t min_normal = layout ? mixprec_f64_bits_(mixprec_decode(1u << layout->mantissa_bits, to)) : 0;
-    uint32_t max_code = layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE;
-    uint64_t max = mixprec_f64_bits_(mixprec_decode(max_code, to));
-    uint64_t max_below_zero = to == MIXPREC_I8 ? mixprec_f64_bits_(128.0) : max;
-    uint64_t amax = 0, min_nonzero = infinity;
+    const uint64_t infinity = (uint64_t)0x7FF << 52;
+    mixprec_tally_ t = MIXPREC_ZERO_;
     mixprec_how_ how = *options;
-    size_t i, j, count;
+    size_t i, count;
+    t.stats = stats;
+    t.min_nonzero = infinity;
+    mixprec_tally_format_(&t, to);
+    mixprec_tally_window_(&t, 127);
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
-    for (i = 0; i < n; i += count) {
-        double x[MIXPREC_BLOCK_], q[MIXPREC_BLOCK_];
-        float codes[MIXPREC_BLOCK_]; /* of the widest type they may have */
-        const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        how.index = options->index + i;
-        if (src_type == MIXPREC_F64)
-            mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
-        else {
-            mixprec_load_(kernels, codes, from, src_type, count);
-            mixprec_scale_f32_(codes, codes, count, scale);
-            mixprec_convert_run_(kernels, x, MIXPREC_F64, codes, MIXPREC_F32, count, &exact, 1.0f);
-        }
-        mixprec_store_f64_(kernels, codes, to, x, count, &how);
-        mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
-        for (j = 0; j < count; j++) {
-            uint64_t bits = mixprec_f64_bits_(x[j]) & magnitude_of, kept = mixprec_f64_bits_(q[j]) & magnitude_of;
-            int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
-            double error = kept > infinity ? x[j] : x[j] - q[j];
-            if (bits >= infinity) {
-                stats->exponents[255]++;
-                if (bits == infinity)
-                    stats->inf++;
-                else
-                    stats->nan++;
-                continue;
+    if (src_type == MIXPREC_F32 && mixprec_f32_bits_(scale) == 0x3F800000u)
+        mixprec_tally_floats_(kernels, &t, (const float *)src, n, to, how);
+    else
+        for (i = 0; i < n; i += count) {
+            const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
+            how.index = options->index + i;
+            if (src_type == MIXPREC_F64) {
+                double x[MIXPREC_UNIT_];
+                count = mixprec_min_(n - i, MIXPREC_UNIT_);
+                mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
+                mixprec_tally_group_(kernels, &t, x, NULL, count, to, &how);
+            } else {
+                float x[MIXPREC_BLOCK_];
+                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                mixprec_load_(kernels, x, from, src_type, count);
+                mixprec_scale_f32_(x, x, count, scale);
+                mixprec_tally_floats_(kernels, &t, x, count, to, how);
             }
-            stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
-            stats->zero += bits == 0;
-            stats->overflow += bits > (bits == mixprec_f64_bits_(x[j]) ? max : max_below_zero);
-            stats->underflow += bits != 0 && kept == 0;
-            stats->subnormal += kept != 0 && kept < min_normal;
-            if (bits > amax)
-                amax = bits;
-            if (bits != 0 && bits < min_nonzero)
-                min_nonzero = bits;
-            stats->signal += x[j] * x[j];
-            stats->noise += error * error;
         }
+    mixprec_tally_window_(&t, 0);
+    for (count = MIXPREC_TALLY_LANES_ / 2; count; count /= 2) {
+        mixprec_add_f64_(t.signal, t.signal + count, count);
+        mixprec_add_f64_(t.noise, t.noise + count, count);
     }
-    stats->amax = mixprec_f64_from_bits_(amax);
-    stats->min_nonzero = mixprec_f64_from_bits_(min_nonzero == infinity ? 0 : min_nonzero);
+    stats->signal = t.signal[0];
+    stats->noise = t.noise[0];
+    stats->amax = mixprec_f64_from_bits_(t.amax);
+    stats->min_nonzero = mixprec_f64_from_bits_(t.min_nonzero == infinity ? 0 : t.min_nonzero);
     stats->count = n;
 }
 #endif
@@ -5701,23 +6491,6 @@ static void mixprec_gemm_scale_(const mixprec_gemm_plan_ *plan, void *x, size_t 
         plan->kernels->unscale((float *)x + from, (float *)x + from, n, scale);
     else
         mixprec_scale_f32_((float *)x + from, (float *)x + from, n, scale);
-}
-
-/* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
-static void mixprec_add_f32_(float *x, const float *y, size_t n) {
-    size_t i = 0;
-    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
-        MIXPREC_INDEPENDENT_
-        for (; i < MIXPREC_UNIT_; i++)
-            x[i] += y[i];
-    }
-    for (; i < n; i++)
-        x[i] += y[i];
-}
-static void mixprec_add_f64_(double *x, const double *y, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
-        x[i] += y[i];
 }
 
 /* x[i] = (x[i] * scale of A's row) * scale of B's column + i, at position p of k. */
@@ -7378,42 +8151,46 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
 
+#ifdef MIXPREC_NO_CONVERT
+#define MIXPREC_TALLY_KERNEL_(kernel)
+#else
+#define MIXPREC_TALLY_KERNEL_(kernel) kernel,
+#endif
+
+/* What does not depend on the unit that multiplies matrices. */
+#define MIXPREC_COMMON_C_                                                                                              \
+    MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
+        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+#define MIXPREC_COMMON_AVX2_                                                                                           \
+    MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx2_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                       \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+#define MIXPREC_COMMON_AVX512_                                                                                         \
+    MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
+        mixprec_unscale_avx512_,                                                                                       \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                     \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+#define MIXPREC_COMMON_NEON_                                                                                           \
+    MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
+        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+
 static const mixprec_kernels_ mixprec_kernels_c_ = {
-    MIXPREC_ISA_C,
-    mixprec_load_c_,
-    mixprec_load_odd_c_,
-    mixprec_store_c_,
-    mixprec_unscale_c_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
+                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
-    MIXPREC_ISA_AVX2,
-    mixprec_load_avx2_,
-    mixprec_load_odd_avx2_,
-    mixprec_store_avx2_,
-    mixprec_unscale_avx2_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
-                          NULL, 0, 0, 0)};
+    MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
+                                                mixprec_tile_avx2_, NULL, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
-    MIXPREC_ISA_AVX512,
-    mixprec_load_avx512_,
-    mixprec_load_odd_avx512_,
-    mixprec_store_avx512_,
-    mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
                           MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
@@ -7421,16 +8198,8 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
-                          NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_,
+                                                mixprec_tile_neon_, NULL, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -7456,40 +8225,17 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #ifndef MIXPREC_NO_GEMM
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
-    MIXPREC_ISA_AVX512,
-    mixprec_load_avx512_,
-    mixprec_load_odd_avx512_,
-    mixprec_store_avx512_,
-    mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
                           mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
+                                                512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
+                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
