@@ -534,7 +534,7 @@ static void train(train_result *result, const mode *m, const task *t) {
     r.measuring = 0;
     result->val_loss = validate(&r, VALIDATION, &result->val_acc);
     result->steps[result->points] = step;
-    result->losses[result->points++] = result->val_loss;
+    result->losses[result->points++] = validate(&r, CURVE, NULL);
     result->ms_per_step = timed ? 1000 * time / timed : 0;
     result->flushed = r.nonzero > 0 ? r.flushed / r.nonzero : 0;
     result->bytes = r.bytes;
