@@ -1994,12 +1994,12 @@ typedef struct mixprec_kernels_ {
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
-       used so little would cost more than the products. Panels of A are `width` wide, tile_rows where there are several.
+       used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
        Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
        direct_bytes_per_row for each row, aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
-    size_t direct_rows, direct_bytes, direct_bytes_per_row;
+    size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
 } mixprec_kernels_;
 
 /* ---- elementary functions ---- */
@@ -3276,9 +3276,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(2, b)
     MIXPREC_COUNT_(3, ab)
     MIXPREC_COUNT_(4, c)
-    MIXPREC_COUNT_(5, ac) MIXPREC_COUNT_(6, bc) MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad)
-        MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d)
-            MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
+    MIXPREC_COUNT_(5, ac)
+    MIXPREC_COUNT_(6, bc) MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
+        MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
+            MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
 
@@ -4743,15 +4744,15 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 
 /* ---- few rows ---- */
 
-/* Where a product has few rows, packing all of B as fp32 would take longer than the products. Here a stretch of 32
-   columns of B becomes a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the tile kernel widens as it
-   loads them, while it prefetches the next stretch. */
+/* Where a product has few rows, packing B as fp32 would take longer than the products. Here 32 columns of B at a time
+   become a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the kernel widens as it loads them. */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
-#define MIXPREC_DIRECT_ACROSS_ 128 /* depth of a stretch where k runs along the rows of B in memory */
-#define MIXPREC_DIRECT_ALONG_ 32   /* and where columns do: then several panels side by side take turns */
-#define MIXPREC_DIRECT_PANELS_ 4
-/* The panel, two blocks of transposed words, and for each row the sums of a chunk. */
-#define MIXPREC_DIRECT_BYTES_ (MIXPREC_DIRECT_ACROSS_ * 128 + 2048)
+#define MIXPREC_DIRECT_WIDTH_ 8    /* of a panel of A */
+#define MIXPREC_DIRECT_PANEL_ 4096 /* bytes: 32 columns of 32 numbers of 32 bits or 64 of 16 bits */
+#define MIXPREC_DIRECT_ALONG_ 32   /* depth of a panel where columns lie side by side in memory, */
+#define MIXPREC_DIRECT_PANELS_ 4   /* and how many panels take turns */
+/* Two panels, two blocks of lines; for each row the sums of a chunk. */
+#define MIXPREC_DIRECT_BYTES_ (2 * MIXPREC_DIRECT_PANEL_ + 2 * 2048)
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (MIXPREC_DIRECT_PANELS_ * 128)
 
 /* f16 from e4m3 codes in the upper bytes: exact, for the exponents of f16 reach further. */
@@ -4785,64 +4786,71 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *fi
     _mm512_storeu_si512(second_line, second);
 }
 
-/* `depth` times 32 columns to a panel, of which `columns` are there and the others become zero. The columns lie stride
-   bytes apart. Whole vectors of k are written. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, __m512i *words, const char *b,
-                                                                         const mixprec_dtype type, size_t stride,
-                                                                         size_t columns, size_t depth) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t low = mixprec_min_(columns, 16);
+/* 16 bytes of each of 16 lines as 4 vectors of words. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_words_avx512_(__m512i words[4], const char *lines) {
+    __m512i r[4], t[4];
+    int i;
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        const __m128i *from = (const __m128i *)(const void *)(lines + 64 * i); /* rows i, 4 + i, 8 + i, 12 + i */
+        r[i] = _mm512_castsi128_si512(_mm_load_si128(from));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x00F0, _mm_load_si128(from + 16));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x0F00, _mm_load_si128(from + 32));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0xF000, _mm_load_si128(from + 48));
+    }
+    t[0] = _mm512_unpacklo_epi32(r[0], r[1]);
+    t[1] = _mm512_unpackhi_epi32(r[0], r[1]);
+    t[2] = _mm512_unpacklo_epi32(r[2], r[3]);
+    t[3] = _mm512_unpackhi_epi32(r[2], r[3]);
+    words[0] = _mm512_unpacklo_epi64(t[0], t[2]);
+    words[1] = _mm512_unpackhi_epi64(t[0], t[2]);
+    words[2] = _mm512_unpacklo_epi64(t[1], t[3]);
+    words[3] = _mm512_unpackhi_epi64(t[1], t[3]);
+}
+
+/* 16 bytes of each of 32 columns, lines 64 bytes apart, to a panel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, const char *lines,
+                                                                         const mixprec_dtype type) {
     const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
-    size_t p, q;
-    for (p = 0; p < depth; p += 64 / size, b += 64) {
-        size_t left = mixprec_min_(64, (depth - p) * size);
+    __m512i x[4], y[4];
+    int i;
+    mixprec_direct_words_avx512_(x, lines);
+    mixprec_direct_words_avx512_(y, lines + 16 * 64);
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
         if (type == MIXPREC_F32) {
-            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, b, stride, low, left, 0);
-            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, b + 16 * stride, stride,
-                                      columns - low, left, 0);
-            panel += 16 * 128;
-            continue;
-        }
-        mixprec_transpose_avx512_(words, b, b, stride, low, left, 0);
-        mixprec_transpose_avx512_(words + 1, b + 16 * stride, b + 16 * stride, stride, columns - low, left, 0);
-        for (q = 0; q < 16; q++) {
-            __m512i x = words[2 * q], y = words[2 * q + 1];
-            if (size == 2) {
-                mixprec_direct_lines_avx512_(panel, panel + 64, x, y, type == MIXPREC_BF16);
-                panel += 128;
-            } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
-                __m512i x02 = _mm512_slli_epi16(x, 8), x13 = _mm512_and_si512(x, upper_bytes);
-                __m512i y02 = _mm512_slli_epi16(y, 8), y13 = _mm512_and_si512(y, upper_bytes);
-                if (type == MIXPREC_E4M3) {
-                    x02 = mixprec_e4m3_to_f16_avx512_(x02);
-                    x13 = mixprec_e4m3_to_f16_avx512_(x13);
-                    y02 = mixprec_e4m3_to_f16_avx512_(y02);
-                    y13 = mixprec_e4m3_to_f16_avx512_(y13);
-                }
-                mixprec_direct_lines_avx512_(panel, panel + 128, x02, y02, 0);
-                mixprec_direct_lines_avx512_(panel + 64, panel + 192, x13, y13, 0);
-                panel += 256;
+            _mm512_storeu_si512(panel + i * 128, x[i]);
+            _mm512_storeu_si512(panel + i * 128 + 64, y[i]);
+        } else if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
+            mixprec_direct_lines_avx512_(panel + i * 128, panel + i * 128 + 64, x[i], y[i], type == MIXPREC_BF16);
+        } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
+            __m512i x02 = _mm512_slli_epi16(x[i], 8), x13 = _mm512_and_si512(x[i], upper_bytes);
+            __m512i y02 = _mm512_slli_epi16(y[i], 8), y13 = _mm512_and_si512(y[i], upper_bytes);
+            char *to = panel + i * 256;
+            if (type == MIXPREC_E4M3) {
+                x02 = mixprec_e4m3_to_f16_avx512_(x02);
+                x13 = mixprec_e4m3_to_f16_avx512_(x13);
+                y02 = mixprec_e4m3_to_f16_avx512_(y02);
+                y13 = mixprec_e4m3_to_f16_avx512_(y13);
             }
+            mixprec_direct_lines_avx512_(to, to + 128, x02, y02, 0);
+            mixprec_direct_lines_avx512_(to + 64, to + 192, x13, y13, 0);
         }
     }
 }
 
-/* The same where columns lie side by side and k is stride bytes apart. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b,
+/* `depth` times 32 columns, of which `columns` are there and the others become zero, to a panel, where they lie side by
+   side and k is stride bytes apart. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b, const char *ahead,
                                                                         const mixprec_dtype type, size_t stride,
-                                                                        size_t columns, size_t depth,
-                                                                        const char *ahead) {
+                                                                        size_t columns, size_t depth) {
     const __mmask32 there = columns >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << columns) - 1;
     const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                             21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     size_t p;
     for (p = 0; p < depth; p++, b += stride) {
         __m512i x;
-        if (ahead)
-            _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
+        _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
         if (type == MIXPREC_F32) {
-            if (ahead)
-                _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
+            _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
             _mm512_storeu_ps(panel, _mm512_maskz_loadu_ps((__mmask16)there, b));
             _mm512_storeu_ps(panel + 64, _mm512_maskz_loadu_ps((__mmask16)(there >> 16), b + 64));
             panel += 128;
@@ -4861,89 +4869,121 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *pa
     }
 }
 
-/* What to prefetch: 32 lines, stride bytes apart, for each 32 of k, then 32 more `step` bytes on. */
-typedef struct mixprec_ahead_ {
-    const char *line;
-    size_t stride, step;
-} mixprec_ahead_;
-
-/* sums[i * 32 + j] = or += the products of `depth` lines of a panel, whose numbers are fp32, f16 or bf16, and A. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
-                                                                       size_t depth, const float *a, size_t width,
-                                                                       const char *panel, float *sums, int starts,
-                                                                       const mixprec_ahead_ *ahead) {
-    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
-    const char *block = ahead->line;
-    __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+/* s += the products of a line of a panel, whose numbers are fp32, f16 or bf16, and a. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_direct_line_avx512_(__m512 s[][2], const int rows, const mixprec_dtype type, const float *a, const char *line) {
+    __m512 x[2];
     int i, j;
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-        starts ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + i * 32 + j * 16);
-    while (depth) {
-        const char *line = block;
-        size_t count = mixprec_min_(depth, 32);
-        depth -= count;
-        block += ahead->step;
-        for (; count; count--, a += width, line += ahead->stride) {
-            __m512 x[2];
-            _mm_prefetch(line, _MM_HINT_T1);
-            if (type == MIXPREC_F32) {
-                _mm_prefetch(line + 64, _MM_HINT_T1);
-                x[0] = _mm512_loadu_ps(panel);
-                x[1] = _mm512_loadu_ps(panel + 64);
-                panel += 128;
-            } else if (type == MIXPREC_F16) {
-                x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)panel));
-                x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(panel + 32)));
-                panel += 64;
-            } else {
-                __m512i words = _mm512_loadu_si512(panel);
-                x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
-                x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, upper_half));
-                panel += 64;
-            }
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
-        }
+    if (type == MIXPREC_F32) {
+        x[0] = _mm512_loadu_ps(line);
+        x[1] = _mm512_loadu_ps(line + 64);
+    } else if (type == MIXPREC_BF16) {
+        __m512i words = _mm512_loadu_si512(line);
+        x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+        x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xFFFF0000u)));
+    } else {
+        x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)line));
+        x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(line + 32)));
     }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
-        _mm512_storeu_ps(sums + i * 32 + j * 16, s[i][j]);
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
 }
 
-#define MIXPREC_DIRECT_TYPES_AVX512_(X, rows) X(rows, MIXPREC_F32) X(rows, MIXPREC_F16) X(rows, MIXPREC_BF16)
-#define MIXPREC_ALL_DIRECT_AVX512_(X) X(1) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
-#define MIXPREC_DIRECT_AVX512_(rows)                                                                                   \
-    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, size_t depth, const float *a,      \
-                                                                size_t width, const char *panel, float *sums,          \
-                                                                int starts, const mixprec_ahead_ *ahead) {             \
-        if (type == MIXPREC_F32)                                                                                       \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F32, depth, a, width, panel, sums, starts, ahead);               \
-        else if (type == MIXPREC_BF16)                                                                                 \
-            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, depth, a, width, panel, sums, starts, ahead);              \
-        else                                                                                                           \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F16, depth, a, width, panel, sums, starts, ahead);               \
-    }
-MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)
-#undef MIXPREC_DIRECT_AVX512_
+/* What the kernels do: sums[i * 32 + j] = or += products of `depth` lines of a panel and A; where k runs along the rows
+   of B also, strip by strip, packing of the next block of 64 bytes of each of 32 columns and, so that its lines are in
+   L1 without sharing a set with each other, copying of the one after it; prefetching what follows. */
+typedef struct mixprec_direct_ {
+    const float *a;
+    size_t width, depth;
+    const char *panel;
+    float *sums;
+    int starts;
+    char *next_panel;
+    const char *next_lines;
+    char *copy_to;
+    const char *copy_from, *ahead;
+    size_t stride, columns, bytes; /* of copy_from: what is there of 32 columns and 64 bytes */
+} mixprec_direct_;
 
-MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const char *b, mixprec_dtype type, size_t stride,
-                                                        int along, size_t columns, size_t depth, const char *ahead) {
-    __m512i *words = (__m512i *)(void *)(scratch + MIXPREC_DIRECT_ACROSS_ * 128);
-    switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (along)                                                                                                     \
-            mixprec_direct_along_avx512_(scratch, b, dtype, stride, columns, depth, ahead);                            \
-        else                                                                                                           \
-            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth);                           \
-        break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
-#undef MIXPREC_ROW_
-    default: break;
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_copy_avx512_(const mixprec_direct_ *d, size_t strip) {
+    const size_t stride = d->stride;
+    const char *from = d->copy_from + strip * 8 * stride, *ahead = d->ahead + strip * 8 * stride;
+    char *to = d->copy_to + strip * 8 * 64;
+    size_t i;
+    if (d->columns == 32 && d->bytes == 64)
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++, from += stride, ahead += stride) {
+            _mm_prefetch(ahead, _MM_HINT_T1);
+            _mm512_store_si512(to + i * 64, _mm512_loadu_si512(from));
+        }
+    else {
+        const __mmask64 there = d->bytes == 64 ? ~(__mmask64)0 : ((__mmask64)1 << d->bytes) - 1;
+        for (i = 0; i < 8; i++, from += stride)
+            _mm512_store_si512(to + i * 64, strip * 8 + i < d->columns ? _mm512_maskz_loadu_epi8(there, from)
+                                                                       : _mm512_setzero_si512());
     }
+}
+
+/* type: that of the panel, or, where the kernel packs too, that of B. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                       const int packs, const mixprec_direct_ *d) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t line = type == MIXPREC_F32 ? 128 : 64, width = d->width;
+    const char *panel = d->panel;
+    const float *a = d->a;
+    size_t depth = d->depth, strip, count;
+    __m512 s[MIXPREC_DIRECT_WIDTH_][2];
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        d->starts ? _mm512_setzero_ps() : _mm512_loadu_ps(d->sums + i * 32 + j * 16);
+    for (strip = 0; strip < (packs ? 4 : 1); strip++) {
+        count = depth;
+        if (packs) {
+            mixprec_direct_copy_avx512_(d, strip);
+            mixprec_direct_across_avx512_(d->next_panel + strip * 16 / size * line, d->next_lines + strip * 16, type);
+            count = mixprec_min_(depth, 16 / size);
+            depth -= count;
+        }
+        for (; count; count--, a += width, panel += line)
+            mixprec_direct_line_avx512_(s, rows, type, a, panel);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_storeu_ps(d->sums + i * 32 + j * 16, s[i][j]);
+}
+
+#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {        \
+        if (type == MIXPREC_F32)                                                                                       \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F32, 0, d);                                                      \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 0, d);                                                     \
+        else                                                                                                           \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F16, 0, d);                                                      \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(1)
+MIXPREC_DIRECT_KERNEL_AVX512_(2)
+MIXPREC_DIRECT_KERNEL_AVX512_(4)
+MIXPREC_DIRECT_KERNEL_AVX512_(6)
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_packs_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {  \
+        switch (type) {                                                                                                \
+        case MIXPREC_F32: mixprec_direct_body_avx512_(rows, MIXPREC_F32, 1, d); break;                                 \
+        case MIXPREC_F16: mixprec_direct_body_avx512_(rows, MIXPREC_F16, 1, d); break;                                 \
+        case MIXPREC_BF16: mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 1, d); break;                               \
+        case MIXPREC_E4M3: mixprec_direct_body_avx512_(rows, MIXPREC_E4M3, 1, d); break;                               \
+        default: mixprec_direct_body_avx512_(rows, MIXPREC_E5M2, 1, d); break;                                         \
+        }                                                                                                              \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(6)
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_kernel_avx512_(size_t rows, mixprec_dtype type, const mixprec_direct_ *d) {
+    static void (*const kernels[])(mixprec_dtype, const mixprec_direct_ *) = {
+        mixprec_direct_1_avx512_, mixprec_direct_2_avx512_, mixprec_direct_4_avx512_, mixprec_direct_6_avx512_,
+        mixprec_direct_8_avx512_};
+    kernels[rows == 1 ? 0 : (rows + 1) / 2](type, d);
 }
 
 /* The numbers in 4 bytes of each of 16 rows as halves for mixprec_direct_half_avx512_, those of one k together; by way of
@@ -5070,73 +5110,138 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
-                                                   int along, float *t, size_t ldt, int first, char *scratch) {
-#define MIXPREC_DIRECT_AVX512_(rows) mixprec_direct_##rows##_avx512_,
-    static void (*const tiles[])(mixprec_dtype, size_t, const float *, size_t, const char *, float *, int,
-                                 const mixprec_ahead_ *) = {MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)};
-#undef MIXPREC_DIRECT_AVX512_
-    const size_t size = mixprec_size_of_(type), stretch = along       ? MIXPREC_DIRECT_ALONG_
-                                                          : rows <= 4 ? 64 / size
-                                                                      : MIXPREC_DIRECT_ACROSS_;
-    const size_t side = along ? MIXPREC_DIRECT_PANELS_ * 32 : 32, k_step = along ? stride : size,
-                 column_step = along ? size : stride;
-    const int early = rows <= MIXPREC_DIRECT_THIN_ROWS_; /* packing takes longer than the products */
-    const size_t padded = mixprec_round_up_(rows, 2);    /* a kernel of 4 rows may compute 3 */
-    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_BYTES_);
-    size_t from, to, chunk, p, count, i, j;
-    if (rows <= MIXPREC_DIRECT_THIN_ROWS_ && !along) {
-        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
-        return;
+MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *panel, const char *b, const char *ahead,
+                                                        mixprec_dtype type, size_t stride, size_t columns,
+                                                        size_t depth) {
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype: mixprec_direct_along_avx512_(panel, b, ahead, dtype, stride, columns, depth); break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    default: break;
     }
+}
+
+/* t = or += the sums of a chunk. */
+MIXPREC_AVX512_ static void mixprec_direct_add_avx512_(const float *sums, size_t rows, size_t columns, float *t,
+                                                       size_t ldt, int first) {
+    size_t i, j;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j += 16) {
+            const __mmask16 lanes = mixprec_first_lanes_(columns - j);
+            __m512 sum = _mm512_loadu_ps(sums + i * 32 + j);
+            if (!first)
+                sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, t + i * ldt + j), sum);
+            _mm512_mask_storeu_ps(t + i * ldt + j, lanes, sum);
+        }
+}
+
+/* Where k runs along the rows of B: all blocks of 32 columns and 64 bytes in order, each packed while the one before it
+   is multiplied, and copied another turn before. */
+MIXPREC_AVX512_ static void mixprec_direct_across_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                              size_t width, const char *b, mixprec_dtype type,
+                                                              size_t stride, float *t, size_t ldt, int first,
+                                                              char *scratch) {
+    const size_t size = mixprec_size_of_(type), lead = 384, row_bytes = depth * size, unit = 64 / size;
+    const size_t turns = (depth + unit - 1) / unit, blocks = (columns + 31) / 32 * turns;
+    char *const panels = scratch, *const lines = scratch + 2 * MIXPREC_DIRECT_PANEL_;
+    float *const sums = (float *)(void *)(lines + 2 * 2048);
+    size_t n, i, column = 0, p = 0, copy_column = 0, copy_at = 0;
+    for (n = 0; n < blocks + 2; n++) {
+        const int multiplies = n >= 2;
+        mixprec_direct_ d;
+        d.width = width;
+        d.depth = multiplies ? mixprec_min_(unit, depth - p) : 0;
+        d.panel = panels + n % 2 * MIXPREC_DIRECT_PANEL_;
+        d.starts = p % MIXPREC_GEMM_KBLOCK == 0;
+        d.next_panel = panels + (n + 1) % 2 * MIXPREC_DIRECT_PANEL_;
+        d.next_lines = lines + (n + 1) % 2 * 2048;
+        d.copy_to = lines + n % 2 * 2048;
+        d.stride = stride;
+        d.columns = copy_column < columns ? mixprec_min_(32, columns - copy_column) : 0;
+        d.bytes = mixprec_min_(64, row_bytes - copy_at);
+        d.copy_from = b + (d.columns ? copy_column * stride + copy_at : 0);
+        d.ahead = d.copy_from + lead + (copy_at + lead < row_bytes ? 0 : 32 * stride - row_bytes);
+        copy_at += 64;
+        if (copy_at >= row_bytes) {
+            copy_at = 0;
+            copy_column += 32;
+        }
+        for (i = 0; i < rows; i += width) {
+            const size_t count = mixprec_min_(width, rows - i);
+            d.a = a + i * depth + p * width;
+            d.sums = sums + i * 32;
+            if (i)
+                mixprec_direct_kernel_avx512_(count, type, &d);
+            else if (count > 6)
+                mixprec_direct_8_packs_avx512_(type, &d);
+            else
+                mixprec_direct_6_packs_avx512_(type, &d);
+        }
+        if (!multiplies)
+            continue;
+        p += d.depth;
+        if (p % MIXPREC_GEMM_KBLOCK == 0 || p == depth)
+            mixprec_direct_add_avx512_(sums, rows, mixprec_min_(32, columns - column), t + column, ldt,
+                                       first && p <= MIXPREC_GEMM_KBLOCK);
+        if (p == depth) {
+            p = 0;
+            column += 32;
+        }
+    }
+}
+
+/* Where columns do: 32 of k of several panels side by side. */
+MIXPREC_AVX512_ static void mixprec_direct_along_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                             size_t width, const char *b, mixprec_dtype type,
+                                                             size_t stride, float *t, size_t ldt, int first,
+                                                             char *scratch) {
+    const size_t size = mixprec_size_of_(type), padded = mixprec_round_up_(rows, 2);
+    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_PANEL_);
+    size_t from, to, chunk, p, count, i, j;
     for (from = 0; from < columns; from = to) {
-        to = mixprec_min_(from + side, columns);
+        to = mixprec_min_(from + MIXPREC_DIRECT_PANELS_ * 32, columns);
         for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
             size_t end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
             for (p = chunk; p < end; p += count) {
-                count = mixprec_min_(stretch, end - p);
+                count = mixprec_min_(MIXPREC_DIRECT_ALONG_, end - p);
                 for (j = from; j < to; j += 32) {
-                    size_t next_j = j + 32, next_p = p;
-                    mixprec_ahead_ ahead;
-                    if (next_j >= to) {
-                        next_j = from;
-                        next_p = p + count;
-                        if (next_p >= depth) {
-                            next_j = to;
-                            next_p = 0;
-                        }
-                    }
-                    ahead.line = b + next_j * column_step + next_p * k_step;
-                    ahead.stride = stride;
-                    ahead.step = 32 * size;
-                    mixprec_direct_pack_avx512_(scratch, b + j * column_step + p * k_step, type, stride, along,
-                                                mixprec_min_(32, to - j), count, early ? ahead.line : NULL);
-                    if (early) {
-                        ahead.line = scratch;
-                        ahead.stride = ahead.step = 0;
-                    }
-                    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX512_) {
-                        tiles[rows - i < 2 ? 0 : (mixprec_min_(MIXPREC_TILE_ROWS_AVX512_, rows - i) + 1) / 2](
-                            type, count, a + i * depth + p * width, width, scratch, sums + (j - from) * padded + i * 32,
-                            p == chunk, &ahead);
-                        ahead.line = scratch;
-                        ahead.stride = ahead.step = 0;
+                    const char *at = b + p * stride + j * size;
+                    mixprec_direct_ d;
+                    d.width = width;
+                    d.depth = count;
+                    d.panel = scratch;
+                    d.starts = p == chunk;
+                    mixprec_direct_pack_avx512_(scratch, at,
+                                                j + 32 < to ? at + 32 * size : at - (j - from) * size + count * stride,
+                                                type, stride, mixprec_min_(32, to - j), count);
+                    for (i = 0; i < rows; i += width) {
+                        d.a = a + i * depth + p * width;
+                        d.sums = sums + (j - from) * padded + i * 32;
+                        mixprec_direct_kernel_avx512_(mixprec_min_(width, rows - i), type, &d);
                     }
                 }
             }
-            for (j = from; j < to; j += 16) {
-                const __mmask16 lanes = mixprec_first_lanes_(to - j);
-                for (i = 0; i < rows; i++) {
-                    float *at = t + i * ldt + j;
-                    __m512 sum = _mm512_loadu_ps(sums + (j - from) / 32 * 32 * padded + i * 32 + j % 32);
-                    if (chunk || !first)
-                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, at), sum);
-                    _mm512_mask_storeu_ps(at, lanes, sum);
-                }
-            }
+            for (j = from; j < to; j += 32)
+                mixprec_direct_add_avx512_(sums + (j - from) * padded, rows, mixprec_min_(32, to - j), t + j, ldt,
+                                           first && chunk == 0);
         }
     }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                   int along, float *t, size_t ldt, int first, char *scratch) {
+    if (along)
+        mixprec_direct_along_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
+    else if (rows <= MIXPREC_DIRECT_THIN_ROWS_)
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+    else
+        mixprec_direct_across_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
 }
 
 /* Elements that lie side by side in src as in the panel, which is at most two vectors wide. */
@@ -6418,10 +6523,10 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
-    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
+    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
-        plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
+        plan->width = mixprec_min_(kernels->direct_width, m < 2 ? 1 : mixprec_round_up_(m, 2));
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
@@ -6445,8 +6550,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
             plan->depth = mixprec_min_(plan->depth, kernels->block_depth);
         } else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
-        else if (plan->rows > tile_rows)
-            plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
+        else if (plan->rows > plan->width)
+            plan->rows = mixprec_round_up_(plan->rows / 2, plan->width);
         else if (plan->columns > tile_columns)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->depth > smallest)
@@ -8146,7 +8251,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -8180,12 +8285,12 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
-                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
+                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
-                                                mixprec_tile_avx2_, NULL, 0, 0, 0)};
+                                                mixprec_tile_avx2_, NULL, 0, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -8193,13 +8298,13 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
-                          MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
+                          MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_,
-                                                mixprec_tile_neon_, NULL, 0, 0, 0)};
+                                                mixprec_tile_neon_, NULL, 0, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -8227,15 +8332,16 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
+                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0, 0)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
-    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
+                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0, 0)};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
