@@ -20,6 +20,7 @@ typedef struct gemm_run {
     const gemm_case *shape;
     mixprec_dtype dtype;
     mixprec_isa isa;        /* of the library */
+    int native;             /* with its dot-product unit */
     const bench_peer *peer; /* NULL: the library, or the triple loop */
     int is_triple_loop;
     const double *original_a, *original_b;
@@ -66,6 +67,7 @@ static void library_gemm(const gemm_run *run, const unsigned char *b, size_t row
     desc.c = (unsigned char *)run->c + (row * shape->n + column) * mixprec_dtype_size(desc.c_type);
     desc.ldc = shape->n;
     desc.isa = run->isa;
+    desc.native = run->native;
     bench_check(mixprec_gemm_ex(&desc));
 }
 
@@ -222,7 +224,7 @@ static void print_header(const gemm_case *shape) {
     else
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s\n", shape->name, (double)shape->m, (double)shape->n,
                (double)shape->k, shape->tb ? ", B as n x k rows" : "");
-    printf("  %-5s %-20s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
+    printf("  %-5s %-21s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
            shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "read" : "peak",
            shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
 }
@@ -245,7 +247,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     bench_record(&timing->key, "error_of_sum", run->error_of_sum);
     if (shape->streams_b)
         bench_record(&timing->key, "gb_per_s", gb_per_s);
-    printf("  %-5s %-20s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
+    printf("  %-5s %-21s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
            1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, limit, 100 * share);
     if (f32_seconds > 0) {
         bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
@@ -289,6 +291,8 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     timing->context = &plan->runs[plan->count];
     timing->limit = run->shape->streams_b ? bench_read_limit() : bench_multiply_add_limit(accumulator_of(run->dtype));
     timing->key = bench_key_of(run->shape->suite, run->shape->name, run->dtype, run->isa);
+    if (run->native)
+        timing->key.impl = "mixprec-native"; /* faster than the peak of f32 */
     if (run->is_triple_loop) {
         timing->key.threads = 1;
         timing->key.impl = "triple-loop";
@@ -325,6 +329,11 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
     for (path = shape->all_paths ? 0 : path_count - 1; path < path_count; path++) {
         run.isa = paths[path];
         add_run(plan, &run, path == path_count - 1 ? 8 : limit);
+    }
+    if (mixprec_native_available(dtype, dtype) && shape->m > 4) { /* fewer rows do not use it */
+        run.native = 1;
+        add_run(plan, &run, 8);
+        run.native = 0;
     }
     run.isa = MIXPREC_ISA_C;
     if (dtype == MIXPREC_F32 && shape->m == 256) {
