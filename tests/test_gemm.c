@@ -686,6 +686,27 @@ static void test_tile_sizes(void) {
         }
 }
 
+/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 14 and 32 rows, 32
+   and 128 columns, 32, 64, 128 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
+static void test_few_rows(void) {
+    static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 127, 128, 129, 161};
+    static const size_t ks[] = {1, 2, 31, 32, 33, 63, 65, 127, 128, 129, 255, 511, 512, 513, 641, 1025};
+    int t;
+    random_state = 18;
+    for (t = 0; t < (test_quick ? 500 : 8000); t++) {
+        problem p = plain_problem(all_dtypes[random_below(DTYPE_COUNT)], all_dtypes[random_below(DTYPE_COUNT)],
+                                  random_below(2) ? MIXPREC_F32 : all_dtypes[random_below(DTYPE_COUNT)],
+                                  1 + random_below(40), random_below(2) ? ns[random_below(13)] : 1 + random_below(200),
+                                  random_below(2) ? ks[random_below(16)] : 1 + random_below(700));
+        randomise(&p);
+        if (random_below(2)) /* no epilogue: the kernels work in C itself */
+            p.c_type = MIXPREC_F32, p.alpha = 1, p.beta = 0;
+        if (random_below(4) == 0)
+            p.values = SPECIAL;
+        check_paths(&p);
+    }
+}
+
 static void test_large_shapes(void) {
     static const size_t shapes[][3] = {{300, 700, 1100}, {1, 4096, 512}, {700, 3, 2050}, {200, 1100, 30},
                                        {3, 2500, 700},   {513, 517, 20}, {4096, 1, 300}, {8, 1030, 1025},
@@ -1459,6 +1480,7 @@ int main(int argc, char **argv) {
         {"gemm: sizes 0 to 63, every pair of operand types", test_small_sizes},
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
+        {"gemm: few rows", test_few_rows},
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
         {"gemm: every code of A and B", test_every_code},
