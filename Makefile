@@ -11,7 +11,7 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -We
 export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
-TESTS = scalar convert gemm gemm_ex scaler
+TESTS = convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint layers
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
@@ -26,12 +26,12 @@ all: $(TEST_PROGRAMS) ## build the test programs
 
 # The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
 
-TEST_STEPS = test_convert test_scalar test_gemm test_gemm_ex test_scaler check_compile check_symbols check_readme check_toc
+TEST_STEPS = $(TESTS:%=test_%) check_compile check_symbols check_readme check_toc
 test: ## all tests on this machine; ends with the number passed, failed and skipped
 	@rm -rf $(BUILD)/test
 	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
 
-QUICK_STEPS = test_convert test_scalar test_gemm test_gemm_ex test_scaler check_toc
+QUICK_STEPS = $(TESTS:%=test_%) check_toc
 test-quick: ## samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
@@ -83,4 +83,4 @@ $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
 FORCE:
 
--include bench/bench.mk tests/proofs/proofs.mk
+-include bench/bench.mk bench/train.mk tests/proofs/proofs.mk

@@ -42,8 +42,14 @@
      [VEC-AVX512] kernels for AVX-512 F/BW/DQ/VL
      [VEC-NEON]   kernels for AArch64
      [CONVERT]    arrays from any type to any type
+     [REDUCE]     sums, norms, the largest magnitude
      [GEMM]       matrix multiplication
+     [QUANT]      scaled narrow tensors
      [SCALER]     the loss scaler
+     [OPTIM]      optimisers
+     [POLICY]     which dtype where
+     [CHECKPOINT] the state of a training run as a stream of bytes
+     [LAYERS]     forward and backward passes of neural networks
      [DISPATCH]   one table of kernels for each instruction set
      [PUBLIC]     argument checks and entry points
      [HISTORY]    changes and the licence text
@@ -72,6 +78,12 @@
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
    MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
+   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mixprec_amax and mixprec_all_finite.
+   MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, the scales of fp8.
+   MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_accumulate, mixprec_warmup_cosine.
+   MIXPREC_NO_POLICY        Leaves out the mixprec_policy_ functions, mixprec_autocast_of.
+   MIXPREC_NO_CHECKPOINT    Leaves out the mixprec_checkpoint_ and mixprec_buffer_ functions.
+   MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
    MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. 32768.
@@ -106,6 +118,9 @@
    it is no option. An earlier prototype's AVX-512 kernel on Skylake-SP ran 148.5 GFLOP/s with 512 and 149 with 1024;
    512 keeps the panel of B of an AVX2 kernel in L1. */
 #define MIXPREC_GEMM_KBLOCK 512
+
+/* Sums start anew after so many elements: part of the definition of the result, too. */
+#define MIXPREC_REDUCE_BLOCK 65536
 
 /* ================================================================================================================== */
 /* [TYPES] Formats, enumerations, status codes, structures                                                            */
@@ -312,7 +327,18 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_TRIANGLE, "unknown triangle, or C is not square, or a row range was asked for too")                  \
     X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
     X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape or dtype")                                  \
-    X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")
+    X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")                                                       \
+    X(MIXPREC_ERR_REDUCTION, "unknown reduction")                                                                      \
+    X(MIXPREC_ERR_OPTIMIZER, "a hyperparameter of the optimiser makes no sense")                                       \
+    X(MIXPREC_ERR_POLICY, "not a policy")                                                                              \
+    X(MIXPREC_ERR_STREAM, "the stream took fewer bytes than were written to it")                                       \
+    X(MIXPREC_ERR_FORMAT, "not a checkpoint")                                                                          \
+    X(MIXPREC_ERR_VERSION, "a checkpoint of an unknown version")                                                       \
+    X(MIXPREC_ERR_TRUNCATED, "the checkpoint ends too early")                                                          \
+    X(MIXPREC_ERR_CHECKSUM, "the checkpoint is damaged")                                                               \
+    X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")                                             \
+    X(MIXPREC_ERR_INDEX, "an index, of a class or a token, is too large")                                              \
+    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")
 
 typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
@@ -421,6 +447,14 @@ typedef struct mixprec_scaler {
     int32_t found_inf;       /* an Inf or NaN was seen since the last update */
 } mixprec_scaler;
 
+/* The shape of a 2-D convolution. Strides and dilations of 0 mean 1. Height comes before width. */
+typedef struct mixprec_conv2d {
+    size_t batch, channels, height, width; /* of the input */
+    size_t filters, kernel_height, kernel_width;
+    size_t stride_y, stride_x, dilation_y, dilation_x;
+    size_t padding_y, padding_x; /* zeros on each side */
+} mixprec_conv2d;
+
 /* What narrowing would do to an array; from mixprec_stats. */
 typedef struct mixprec_statistics {
     uint64_t count;
@@ -444,6 +478,138 @@ typedef struct mixprec_format_info {
     double max, min_normal, min_subnormal;
     double epsilon; /* the distance from 1 to the next larger value */
 } mixprec_format_info;
+
+/* What mixprec_reduce sums. */
+typedef enum mixprec_reduction {
+    MIXPREC_SUM = 0,     /* x */
+    MIXPREC_SUM_ABS,     /* |x| */
+    MIXPREC_SUM_SQUARES, /* (x - center)^2 */
+    MIXPREC_DOT          /* x y */
+} mixprec_reduction;
+
+/* Delayed scaling of a tensor that is stored in fp8: the scale of a step follows from the largest magnitudes (amax) of
+   the steps before. Fields may be set after mixprec_delayed_scaling_init. */
+typedef struct mixprec_delayed_scaling {
+    float scale;           /* what the tensor is multiplied by before it is narrowed. 1 */
+    int32_t margin;        /* the largest magnitude is aimed at the format's maximum times 2^-margin; -64 to 64. 0 */
+    int32_t most_recent;   /* 0: the scale follows the maximum of the history; 1: the amax of the last step. 0 */
+    mixprec_dtype dtype;   /* the format */
+    float *history;        /* the caller's: [0] is 0, [1 .. length - 1] are the last amaxes, oldest first */
+    size_t history_length; /* at least 1. TransformerEngine has 1024. */
+} mixprec_delayed_scaling;
+
+/* The arguments of mixprec_quantize. A field that is zero means the common case. */
+typedef struct mixprec_quantize_desc {
+    size_t rows, columns; /* a vector: one row */
+    const void *src;      /* rows x columns */
+    mixprec_dtype src_type;
+    size_t src_ld; /* elements from one row to the next; 0: rows without gaps. dst_ld likewise. */
+    void *dst;     /* rows x columns */
+    mixprec_dtype dst_type;
+    size_t dst_ld;
+
+    float *scales;                    /* written, in the layout of mixprec_scales: an element of src is about an ... */
+    size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
+    size_t scales_ld;                 /* 0: rows of scales without gaps */
+    const float *scale;  /* not NULL: multiply by this one, of delayed scaling, not by what fits; one block */
+    int power_of_two;    /* 1: scales are powers of two, which E8M0 holds exactly */
+    float *amax;         /* not NULL: the largest magnitude of src is written here */
+    mixprec_round round; /* to the nearest by default; stochastic for gradients, for example. Overflow ... */
+    uint64_t seed;       /* ... saturates. MIXPREC_ROUND_STOCHASTIC: element (i, j) draws ... */
+    uint64_t offset;     /* ... mixprec_random_bits(seed, offset + i * columns + j) */
+    mixprec_isa isa;     /* run this path; for tests and benchmarks */
+} mixprec_quantize_desc;
+
+/* Stochastic gradient descent as torch.optim.SGD has it. Set the fields after mixprec_sgd_init. */
+typedef struct mixprec_sgd {
+    double learning_rate; /* 1e-3 */
+    double momentum;      /* 0: none, and no array of moments */
+    double dampening;     /* 0 */
+    double weight_decay;  /* 0 */
+    int32_t nesterov;     /* 0. 1 needs momentum, and no dampening. */
+    uint64_t step;        /* add 1 before each step that is taken: the first is 1 */
+} mixprec_sgd;
+
+/* Adam and AdamW as torch.optim has them. Set the fields after mixprec_adam_init or mixprec_adamw_init. */
+typedef struct mixprec_adam {
+    double learning_rate; /* 1e-3 */
+    double beta1, beta2;  /* 0.9, 0.999 */
+    double epsilon;       /* 1e-8 */
+    double weight_decay;  /* 0; AdamW: 1e-2 */
+    int32_t decoupled;    /* 0: Adam adds weight_decay * weight to the gradient. 1: AdamW shrinks the weight. */
+    uint64_t step;        /* add 1 before each step that is taken: the first is 1 */
+} mixprec_adam;
+
+/* One tensor of weights and what belongs to it, for a step of an optimiser. A field that is zero means the common case.
+   Three ways to hold weights:
+     master                    fp32, and `model`, where not NULL, receives the narrowed copy
+     model                     low precision alone; .round = MIXPREC_ROUND_STOCHASTIC lets small updates count on average
+     model and compensation    low precision and what its rounding lost, in the same dtype (Kahan summation, as in Zamirai
+                               et al., "Revisiting BFloat16 Training", arXiv:2010.06192); .round must be the nearest */
+typedef struct mixprec_parameter {
+    size_t n;
+    const void *grad;
+    mixprec_dtype grad_type;
+    float *master; /* n elements each, none overlapping another */
+    void *model;
+    mixprec_dtype model_type;
+    void *compensation;
+    float *moment1; /* Adam: of the gradient; SGD: the momentum, NULL without. Zeros before the first step. */
+    float *moment2; /* Adam: of its square; SGD: NULL */
+    mixprec_round round;
+    mixprec_overflow overflow;
+    uint64_t
+        seed; /* MIXPREC_ROUND_STOCHASTIC: element i draws mixprec_random_bits(seed, offset + i): take another ... */
+    uint64_t offset; /* ... seed for each step and tensor */
+    mixprec_isa isa; /* run this path; for tests and benchmarks */
+} mixprec_parameter;
+
+/* Which dtypes a model uses. */
+typedef struct mixprec_policy {
+    mixprec_dtype param;    /* the weights that the optimiser updates */
+    mixprec_dtype compute;  /* matrix products, forward */
+    mixprec_dtype output;   /* what a layer hands on */
+    mixprec_dtype gradient; /* matrix products, backward: what they read */
+    int32_t
+        per_operation;    /* 1: mixprec_policy_operation goes by PyTorch's lists; 0: everything runs in `compute` ... */
+    int32_t f32_norms;    /* ... but normalisation in fp32, when this is 1 */
+    int32_t loss_scaling; /* 1: gradients need a loss scaler */
+} mixprec_policy;
+
+/* What PyTorch's autocast does with an operation. */
+typedef enum mixprec_autocast {
+    MIXPREC_AUTOCAST_UNLISTED = 0, /* runs in the widest type of its inputs */
+    MIXPREC_AUTOCAST_LOW,          /* low precision */
+    MIXPREC_AUTOCAST_F32,          /* fp32 */
+    MIXPREC_AUTOCAST_PROMOTE       /* the widest type of its inputs, low precision at least */
+} mixprec_autocast;
+
+/* What an item of a checkpoint is. */
+typedef enum mixprec_checkpoint_kind {
+    MIXPREC_CHECKPOINT_ARRAY = 0,      /* data: n elements of dtype (any) */
+    MIXPREC_CHECKPOINT_U64,            /* data: n uint64_t: counters, seeds, the state of a random generator */
+    MIXPREC_CHECKPOINT_SCALER,         /* data: n mixprec_scaler */
+    MIXPREC_CHECKPOINT_DELAYED_SCALING /* data: n mixprec_delayed_scaling, with their histories */
+} mixprec_checkpoint_kind;
+typedef struct mixprec_checkpoint_item {
+    const char *name; /* at most 255 bytes; "" will do, since the order counts, too */
+    mixprec_checkpoint_kind kind;
+    mixprec_dtype dtype; /* of an array; MIXPREC_NONE for the others */
+    void *data;          /* read when saving, written when loading */
+    size_t n;
+} mixprec_checkpoint_item;
+
+/* Where a checkpoint goes, and comes from. Each returns how many bytes it took or gave: fewer than n is an error, or the
+   end. `offset` counts from the checkpoint's first byte; reading comes back to earlier ones. */
+typedef size_t (*mixprec_write)(void *context, const void *bytes, size_t n);
+typedef size_t (*mixprec_read)(void *context, uint64_t offset, void *bytes, size_t n);
+
+/* Memory to save to and load from: the context of mixprec_buffer_write and mixprec_buffer_read. */
+typedef struct mixprec_buffer {
+    unsigned char *bytes;
+    size_t size; /* how many there are */
+    size_t used; /* how many were written: 0 before saving */
+} mixprec_buffer;
 
 /* ================================================================================================================== */
 /* [SCALAR] One number at a time: static inline, integer-only, no implementation needed                               */
@@ -1008,6 +1174,52 @@ MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
 
+/* ---- reductions ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+/* Sums over x[0 .. n), of f32, f16, bf16, e4m3 or e5m2, in f64. The order is part of the contract: x is split into
+   blocks of MIXPREC_REDUCE_BLOCK = 65536; element i of a block goes to lane i % 32; each lane starts at +0 and adds its
+   terms for rising i; the 32 lanes are added as a tree, lane l + lane l + 16, then + 8, + 4, + 2, + 1; the blocks' sums
+   are added in rising order to +0. Terms of sum, dot and norms are exact in f64, so the bits are the same on every
+   instruction set and compiler. The error is at most (2052 + n / 65536) 2^-53 times the sum of the terms' magnitudes.
+   NaN and Inf propagate as in any sum; a NaN's payload is not specified. n may be 0: the sum is +0. x may overlap y.
+   *result is written on success only. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE.
+
+   Thus sqrt(sum of squares) of scaled gradients is finite exactly when all of them are: one pass finds the norm to clip
+   by, and overflow. */
+MIXPREC_API mixprec_status mixprec_sum(double *result, const void *x, mixprec_dtype x_type, size_t n);
+MIXPREC_API mixprec_status mixprec_dot(double *result, const void *x, mixprec_dtype x_type, const void *y,
+                                       mixprec_dtype y_type, size_t n);
+MIXPREC_API mixprec_status mixprec_sum_squares(double *result, const void *x, mixprec_dtype x_type, size_t n);
+MIXPREC_API mixprec_status mixprec_norm1(double *result, const void *x, mixprec_dtype x_type, size_t n); /* sum |x| */
+MIXPREC_API mixprec_status mixprec_norm2(double *result, const void *x, mixprec_dtype x_type, size_t n); /* Euclidean */
+
+/* The largest |x[i]|, exact; 0 when n is 0. NaN if any element is NaN, else Inf if any is. Errors as above. */
+MIXPREC_API mixprec_status mixprec_amax(float *result, const void *x, mixprec_dtype x_type, size_t n);
+
+/* *result = 1 when no element is Inf or NaN, else 0. Errors as above. */
+MIXPREC_API mixprec_status mixprec_all_finite(int *result, const void *x, mixprec_dtype x_type, size_t n);
+
+/* The mean, sum / n, and the variance, the sum of (x[i] - mean)^2, over n: two passes, each in the order above, the
+   differences and their squares rounded to f64. Multiply by n / (n - 1) for the sample variance. Either pointer may be
+   NULL. NaN when n is 0. Errors as above. */
+MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance, const void *x, mixprec_dtype x_type,
+                                                 size_t n);
+
+/* For several threads: the sum of each block, partials[0 .. (n + MIXPREC_REDUCE_BLOCK - 1) / MIXPREC_REDUCE_BLOCK).
+   Split x at multiples of MIXPREC_REDUCE_BLOCK; mixprec_combine adds all partials, in their order, and gives the bits
+   of one call. y is read for MIXPREC_DOT only, center for MIXPREC_SUM_SQUARES only: 0, or the mean. Errors as above,
+   and MIXPREC_ERR_REDUCTION, MIXPREC_ERR_ISA, MIXPREC_ERR_OVERLAP (partials with x or y). */
+MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
+                                          size_t n, mixprec_isa isa);
+MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partials, size_t count);
+
+/* mixprec_amax on one instruction set, for tests and benchmarks. */
+MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec_dtype x_type, size_t n,
+                                           mixprec_isa isa);
+#endif
+
 /* ---- matrices ---- */
 
 #ifndef MIXPREC_NO_GEMM
@@ -1098,6 +1310,51 @@ MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*tas
 #endif
 #endif
 
+/* ---- scaled narrow tensors ---- */
+
+#ifndef MIXPREC_NO_QUANT
+/* The factor that takes magnitudes up to amax to the range of a dtype: fp32(max / amax), where max is the largest finite
+   number of the dtype (any but f32, f64, e8m0, fp4); the largest fp32 number when that overflows; 1 when amax is 0, Inf,
+   NaN or negative. With power_of_two the fraction is then cut off. The arithmetic of TransformerEngine's current
+   scaling. 1 for other dtypes. */
+MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two);
+
+/* Delayed scaling as in TransformerEngine's recipe of that name: the defaults given at mixprec_delayed_scaling, and
+   zeros in history[0 .. length). dtype as above, else MIXPREC_ERR_DTYPE; length 0: MIXPREC_ERR_RANGE;
+   MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
+                                                        float *history, size_t length);
+
+/* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts: the
+   largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a * 2^-margin,
+   where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or this amax.
+   The largest fp32 number when that overflows; the scale stays when a is 0, Inf or NaN. The history moves on unless amax
+   is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no sense. */
+MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
+
+/* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
+   per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
+   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
+   dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
+   take. NaN stays NaN where dst_type has it. Inf saturates.
+
+   Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
+   columns; for one scale over more than that, find amax first, and pass .scale.
+   *desc is not kept. dst, scales and amax must not overlap src nor each other: MIXPREC_ERR_OVERLAP. Also:
+   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE, MIXPREC_ERR_ROUND,
+   MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive), MIXPREC_ERR_RANGE (.scale with more
+   than one block). */
+MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
+
+/* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest even.
+   src is of a dtype that mixprec_quantize writes; scales as in mixprec_scales, NULL values meaning 1. Leading
+   dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP; MIXPREC_ERR_SCALE when a
+   scale is not finite and positive. */
+MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
+                                              mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
+                                              const mixprec_scales *scales);
+#endif
+
 /* ---- loss scaling ---- */
 
 #ifndef MIXPREC_NO_SCALER
@@ -1138,6 +1395,273 @@ MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, co
    up; on reaching growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor),
    unless that were not finite or above max_scale, when the scale stays. Clears found_inf. */
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
+#endif
+
+/* ---- optimisers ---- */
+
+#ifndef MIXPREC_NO_OPTIM
+/* A step of training with fp32 master weights:
+
+       mixprec_sum_squares(&squares, grad16, MIXPREC_F16, n);         for each tensor; add them up
+       inverse = mixprec_inverse_scale(scaler.scale);
+       norm = mixprec_gradient_norm(squares, inverse);
+       scaler.found_inf |= mixprec_found_inf(squares);
+       if (mixprec_scaler_update(&scaler)) {
+           adam.step++;
+           mixprec_adam_step(&adam, &parameter, inverse, mixprec_clip_coefficient(norm, 1.0), 0);    for each tensor
+       }
+
+   The defaults of PyTorch: see mixprec_sgd and mixprec_adam. */
+MIXPREC_API void mixprec_sgd_init(mixprec_sgd *sgd);
+MIXPREC_API void mixprec_adam_init(mixprec_adam *adam);
+MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
+
+/* (float)(1.0 / scale), as mixprec_scaler_unscale has it. */
+MIXPREC_API float mixprec_inverse_scale(float scale);
+/* Is a sum of squares, hence an element of what was summed, Inf or NaN? 1 or 0. */
+MIXPREC_API int mixprec_found_inf(double sum_squares);
+/* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. */
+MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
+/* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative: no
+   clipping. */
+MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
+
+/* One step for one tensor, in one pass. In fp32, one rounding for each operation, g the gradient, w the weight, m and v
+   the moments, constants computed in f64 and then rounded to fp32:
+       g = (g * inverse_scale) * clip
+     Adam:
+       g = g + weight_decay * w                                  or, decoupled, w = w * (1 - learning_rate * weight_decay)
+       m = beta1 * m + (1 - beta1) * g,   v = beta2 * v + ((1 - beta2) * g) * g
+       w = w - ((learning_rate / (1 - beta1^step)) * m) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
+     SGD:
+       g = g + weight_decay * w                                  unless weight_decay is 0
+       m = g in step 1, then m = momentum * m + (1 - dampening) * g;   g = m, or, Nesterov, g = g + momentum * m
+       w = w - learning_rate * g
+   Then the weight is stored as the parameter says: narrowed by .round and .overflow. With compensation, w begins as
+   model + compensation, model = narrow(w), compensation = narrow(w - model).
+
+   The bits are the same on every machine and for any split of the tensor (.offset moved along); -ffast-math voids that.
+   grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2. With found_inf not 0 the call checks
+   its arguments but inverse_scale and clip, and changes nothing: a skipped step. A NaN in a gradient gets into the
+   weights otherwise.
+   MIXPREC_ERR_NULL (an array that is needed, also when n is 0 the structures), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+   MIXPREC_ERR_OVERLAP, MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA; MIXPREC_ERR_SCALE: inverse_scale not
+   finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is not
+   finite, negative, or, beta1, beta2, not below 1, Nesterov without momentum or with dampening, compensation with master
+   or with another mode of rounding than to nearest even. */
+MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
+                                            float inverse_scale, float clip, int found_inf);
+MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mixprec_parameter *parameter,
+                                             float inverse_scale, float clip, int found_inf);
+
+/* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is f32,
+   f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+   MIXPREC_ERR_OVERLAP. */
+MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
+
+/* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak - least)
+   (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
+   arXiv:1608.03983); least from total_steps on. The same bits everywhere. */
+MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
+                                         uint64_t step);
+#endif
+
+/* ---- policies ---- */
+
+#ifndef MIXPREC_NO_POLICY
+/* Reads a policy: the grammar of jmp, "params=float32,compute=bfloat16,output=float32", or short "p=f32,c=bf16,o=f32", in
+   any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output =
+   compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
+   bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
+     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation; f16 with fp32 weights and norms; f16
+     "mixed_float16", "mixed_bfloat16"       Keras
+     "fp8_hybrid"                            e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
+   MIXPREC_ERR_POLICY for anything else, MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
+
+/* Writes "p=full,c=bf16,o=bf16" (",g=e5m2" where the gradient differs from compute) and a 0 to text[0 .. size):
+   64 bytes hold any. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
+MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
+
+/* What torch.autocast does with an operation, by its name there: "linear", "softmax", "layer_norm". */
+MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
+
+/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). A layer
+   may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
+                                                   mixprec_dtype widest);
+#endif
+
+/* ---- checkpoints ---- */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+/* Bytes that saving these items takes; 0 when an item is not sound. */
+MIXPREC_API uint64_t mixprec_checkpoint_size(const mixprec_checkpoint_item *items, size_t count);
+
+/* Writes the items in their order: one stream, little-endian whatever the machine, versioned, with a 64-bit checksum. A
+   run that is resumed from it gives the bits of one that never stopped. MIXPREC_ERR_STREAM when `write` took fewer bytes
+   than it was given: what it has then is no checkpoint. MIXPREC_ERR_NULL (items, data, name, write), MIXPREC_ERR_DTYPE,
+   MIXPREC_ERR_RANGE (a kind, a name that is too long), MIXPREC_ERR_SIZE: nothing was written. */
+MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_write write, void *context);
+
+/* Reads what was saved into the items, which must have the same names, kinds, dtypes and lengths in the same order, and
+   delayed scaling the same history lengths. The whole stream is read and checked before any data is written, and then
+   read again: nothing is half loaded. Bytes that follow the checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint;
+   MIXPREC_ERR_VERSION: of a later version; MIXPREC_ERR_TRUNCATED; MIXPREC_ERR_CHECKSUM; MIXPREC_ERR_MISMATCH: other items
+   than these. Also those of saving. */
+MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_read read, void *context);
+
+/* For memory: context is a mixprec_buffer. */
+MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n);
+MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n);
+#endif
+
+/* ---- layers ---- */
+
+#ifndef MIXPREC_NO_LAYERS
+/* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums and transcendental functions in f64, each sum in index order; results
+   are narrowed to nearest even with the IEEE overflow policy, so that an overflow of a gradient reaches the scaler as
+   Inf or NaN. Nothing is allocated, and the bits are the same on every instruction set and compiler. Matrices are rows
+   x columns, without gaps.
+
+   Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
+   stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
+   set them to zero when a step begins. One call for all rows, and calls for parts of them one after the other, give the
+   same bits.
+
+   A first argument may be the same memory as an input of the same shape where the element size is the same, unless a
+   comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
+   MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
+
+/* y = activation(x), each element rounded once from f64 to f32. */
+MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            size_t n, mixprec_activation activation);
+
+/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0.
+   MIXPREC_ERR_ACTIVATION. */
+MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     size_t n, mixprec_activation activation);
+
+/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max; log_softmax is the logarithm of that. A row that
+   contains NaN or +Inf, or nothing but -Inf, becomes NaN. */
+MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                               size_t rows, size_t columns);
+
+/* dx = y (dy - sum_k dy[k] y[k]) for each row; y is what mixprec_softmax gave. */
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns);
+
+/* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
+   (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
+   1/n, times the scaler's scale for loss scaling. Rows with a negative target are left out: their loss and gradients
+   are 0. dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
+MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
+                                                 const void *logits, mixprec_dtype logits_type, const int32_t *targets,
+                                                 size_t rows, size_t columns, double scale);
+
+/* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
+   1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2. gamma and beta have `columns` elements of
+   parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward pass; each may
+   be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
+MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, size_t rows, size_t columns,
+                                              double epsilon);
+
+/* From the same x, gamma, mean and rstd: dx, and dgamma += sum dy (x - mean) rstd, dbeta += sum dy over the rows, in
+   f32. Each of dx, dgamma and dbeta may be NULL: threads that share the rows pass NULL for the sums, which one call
+   adds. */
+MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t rows, size_t columns);
+
+/* The same without mean and beta: y = x rstd gamma, rstd = 1 / sqrt(mean of x^2 + epsilon). Zhang, Sennrich,
+   arXiv:1910.07467. */
+MIXPREC_API mixprec_status mixprec_rms_norm(void *y, mixprec_dtype y_type, float *rstd, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                            size_t rows, size_t columns, double epsilon);
+MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     const void *gamma, mixprec_dtype parameter_type, const float *rstd,
+                                                     size_t rows, size_t columns);
+
+/* Batch normalisation (Ioffe, Szegedy, arXiv:1502.03167) of a tensor of samples x channels x pixels (NCHW; pixels is 1
+   after a dense layer): each channel is normalised over samples and pixels, with gamma and beta of `channels` elements.
+   mean and rstd, of `channels` elements, are what the backward pass needs. running_mean and running_variance, when not
+   NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance, as
+   PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <=
+   momentum <= 1. */
+MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, float *running_mean,
+                                              float *running_variance, double momentum, size_t samples, size_t channels,
+                                              size_t pixels, double epsilon);
+/* y = (x - running_mean) / sqrt(running_variance + epsilon) gamma + beta. */
+MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y_type, const void *x,
+                                                        mixprec_dtype x_type, const void *gamma, const void *beta,
+                                                        mixprec_dtype parameter_type, const float *running_mean,
+                                                        const float *running_variance, size_t samples, size_t channels,
+                                                        size_t pixels, double epsilon);
+/* As mixprec_layer_norm_backward. */
+MIXPREC_API mixprec_status mixprec_batch_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t samples, size_t channels,
+                                                       size_t pixels);
+
+/* y[i][j] = x[i][j] + bias[j] (GEMM's descriptor adds a bias, too), and dbias[j] += sum_i dy[i][j]. ld is the distance
+   in elements between rows of dy, 0 meaning columns: threads may share the columns. MIXPREC_ERR_LEADING_DIMENSION. */
+MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            const void *bias, mixprec_dtype bias_type, size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
+                                                 size_t columns, size_t ld);
+
+/* y[i] = table[tokens[i]] for i < count; a row has `width` elements, the table `vocabulary` rows. A negative token gives
+   a row of zeros, and no gradient. MIXPREC_ERR_INDEX when a token is not below vocabulary. Not in place. */
+MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
+                                             const int32_t *tokens, size_t count, size_t vocabulary, size_t width);
+/* dtable[tokens[i]] += dy[i], in the order of i. */
+MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void *dy, mixprec_dtype dy_type,
+                                                      const int32_t *tokens, size_t count, size_t vocabulary,
+                                                      size_t width);
+
+/* Dropout: y[i] = x[i] / (1 - probability), or 0 where mixprec_random_bits(seed, offset + i) < 2^32 probability. The
+   same call on dy is the backward pass: the mask is not stored. MIXPREC_ERR_PARAMETER unless 0 <= probability <= 1. */
+MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
+                                           float probability, uint64_t seed, uint64_t offset);
+
+#ifndef MIXPREC_NO_GEMM
+/* 2-D convolution (cross-correlation, as in all frameworks) of NCHW tensors by way of im2col and mixprec_gemm_ex: x is
+   batch x channels x height x width, weight is filters x channels x kernel_height x kernel_width, y is batch x filters
+   x output height x output width; mixprec_conv2d_output tells the latter two. bias has `filters` elements and may be
+   NULL. backward_weight adds to dweight and dbias, image by image; dbias may be NULL. In the other two the images of a
+   batch do not depend on each other. workspace: any memory of as many bytes as mixprec_conv2d_workspace tells, the same
+   for all three and all dtypes (MIXPREC_ERR_WORKSPACE). MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the
+   kernel is larger than the padded image. Not in place. */
+MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
+MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
+MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
+                                                  const void *x, mixprec_dtype x_type, const void *weight,
+                                                  mixprec_dtype weight_type, const void *bias, mixprec_dtype bias_type,
+                                                  void *workspace, size_t workspace_size);
+MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *layer, void *dx, mixprec_dtype dx_type,
+                                                         const void *dy, mixprec_dtype dy_type, const void *weight,
+                                                         mixprec_dtype weight_type, void *workspace,
+                                                         size_t workspace_size);
+MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *layer, float *dweight, float *dbias,
+                                                          const void *dy, mixprec_dtype dy_type, const void *x,
+                                                          mixprec_dtype x_type, void *workspace, size_t workspace_size);
+#endif
 #endif
 
 #endif /* MIXPREC_H: stop reading here if you only use the library. */
@@ -1386,6 +1910,17 @@ typedef struct mixprec_how_ {
 #define MIXPREC_BLOCK_ 256
 #endif
 
+/* The lanes of a sum: eight vectors of four doubles, as many as it takes to hide the latency of their additions. */
+#define MIXPREC_LANES_ 32
+
+/* An optimiser's step in fp32: see mixprec_adam_step. rest1 is 1 - beta1, or 1 - dampening; keep what is left of a
+   weight when it decays on its own. */
+typedef struct mixprec_step_ {
+    float inverse_scale, clip, weight_decay, keep, beta1, rest1, beta2, rest2, correction, epsilon, rate;
+    int decay; /* is weight_decay * weight added to the gradient? */
+    int first, nesterov;
+} mixprec_step_;
+
 /* What one instruction set provides: one constant table each in [DISPATCH].
    Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
    destination's elements are not larger. All run in the default floating-point environment. */
@@ -1399,6 +1934,17 @@ typedef struct mixprec_kernels_ {
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
+
+    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
+    void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
+    /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
+       dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
+    uint32_t (*amax)(const void *x, size_t size, size_t n);
+    /* One step; any n. m may be NULL for sgd, v is not used there. */
+    void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+    void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+    /* sum += x * factor, any n. */
+    void (*accumulate)(float *sum, const float *x, size_t n, float factor);
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
@@ -1507,29 +2053,29 @@ MIXPREC_NOINLINE_ float mixprec_exp_(float x) {
     return mixprec_to_f32_(mixprec_exp_f64_(x > 104 ? 104.0 : x < -104 ? -104.0 : (double)x));
 }
 
-/* log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s, s = (m - 1) / (m + 1), by its series. */
-MIXPREC_NOINLINE_ float mixprec_log_(float x) {
+/* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
+   s = (m - 1) / (m + 1), by its series. */
+MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
     static const double series[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
-    uint32_t bits = mixprec_f32_bits_(x);
-    uint64_t wide;
+    uint64_t bits = mixprec_f64_bits_(x);
+    int e = (int)((bits - 0x3FE6A09E667F3BCDu) >> 52); /* modulo 2^12; the constant is sqrt(1/2) */
     double m, s;
-    int e;
+    e = e >= 0x800 ? e - 0x1000 : e;
+    m = mixprec_f64_from_bits_(bits - ((uint64_t)(int64_t)e << 52));
+    s = (m - 1) / (m + 1);
+    MIXPREC_KEEP_(s);
+    m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
+    return mixprec_times_((double)e, 0.69314718055994531) + m;
+}
+MIXPREC_NOINLINE_ float mixprec_log_(float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
     if (mixprec_is_nan_(x))
         return mixprec_quiet_(x);
     if (bits << 1 == 0)
         return mixprec_f32_from_bits_(0xFF800000u);
     if (bits >> 31)
         return mixprec_f32_from_bits_(0x7FC00000u);
-    if (bits == 0x7F800000u)
-        return x;
-    wide = mixprec_f32_bits_to_f64_bits_(bits);
-    e = (int)((wide - 0x3FE6A09E667F3BCDu) >> 52); /* biased by 2^12; the constant is sqrt(1/2) */
-    e = e >= 0x800 ? e - 0x1000 : e;
-    m = mixprec_f64_from_bits_(wide - ((uint64_t)(int64_t)e << 52));
-    s = (m - 1) / (m + 1);
-    MIXPREC_KEEP_(s);
-    m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
-    return mixprec_to_f32_(mixprec_times_((double)e, 0.69314718055994531) + m);
+    return bits == 0x7F800000u ? x : mixprec_to_f32_(mixprec_log_f64_((double)x));
 }
 
 /* 1 - 2 / (exp 2x + 1); near 0, where that cancels, the Taylor series. */
@@ -1578,6 +2124,75 @@ MIXPREC_NOINLINE_ float mixprec_activate_(mixprec_activation activation, float x
     /* GELU_TANH: x/2 (1 + tanh u) = x / (1 + exp(-2u)), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
     z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
     return mixprec_to_f32_(mixprec_sigmoid_times_((double)x, z));
+}
+
+/* ---- arithmetic whose every operation is rounded ---- */
+
+MIXPREC_INLINE float mixprec_sum_f32_(float a, float b) {
+    float sum = a + b;
+    MIXPREC_KEEP_(sum);
+    return sum;
+}
+MIXPREC_INLINE float mixprec_product_f32_(float a, float b) {
+    float product = a * b;
+    MIXPREC_KEEP_(product);
+    return product;
+}
+MIXPREC_INLINE float mixprec_quotient_f32_(float a, float b) {
+    float quotient = a / b;
+    MIXPREC_KEEP_(quotient);
+    return quotient;
+}
+
+/* sqrt(x) rounded to nearest with digits - 1 bits, digits <= 54: digit by digit, as on paper. x and the root are the bits
+   of an f64. A root is never halfway between two numbers: the square of such a number has more bits than x. */
+MIXPREC_NOINLINE_ uint64_t mixprec_sqrt_bits_(uint64_t x, int digits) {
+    const uint64_t infinity = (uint64_t)0x7FF << 52, one = (uint64_t)1 << 52;
+    uint64_t radicand = x & (one - 1), rest = 0, root = 0;
+    int exponent = (int)(x >> 52), i;
+    if (x << 1 == 0 || x == infinity)
+        return x;
+    if (x > infinity) /* negative, NaN */
+        return (uint64_t)0xFFF << 51;
+    if (exponent)
+        radicand |= one;
+    else
+        for (exponent = 1; radicand < one; exponent--)
+            radicand <<= 1;
+    /* x = f 2^(2k) with f in [1/4, 1), which radicand holds in units of 2^-64 */
+    radicand <<= exponent & 1 ? 10 : 11;
+    for (i = 0; i < digits; i++) {
+        rest = rest << 2 | radicand >> 62;
+        radicand <<= 2;
+        root <<= 1;
+        if (rest > root << 1) {
+            rest -= root << 1 | 1;
+            root |= 1;
+        }
+    }
+    root = (root + 1) >> 1 << (54 - digits); /* from 2^52, standing for 1/2, to 2^53 */
+    return ((uint64_t)(exponent + 1021) >> 1 << 52) + root;
+}
+
+/* Users link no libm, which compilers call for negative numbers: the instruction by hand, or integers. */
+MIXPREC_INLINE float mixprec_sqrt_f32_(float x) {
+#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
+    __asm__("sqrtss %0, %0" : "+x"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__TINYC__)
+    __asm__("fsqrt %s0, %s0" : "+w"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && !defined(__SOFTFP__)
+    __asm__("vsqrt.f32 %0, %0" : "+t"(x));
+    return x;
+#elif defined(MIXPREC_HAS_AVX2_)
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x)));
+#else
+    return (float)mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(x)), 25));
+#endif
+}
+MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
+    return mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f64_bits_(x), 54));
 }
 
 /* ================================================================================================================== */
@@ -1882,6 +2497,81 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
                 ((double *)dst)[p * width + i] = 0;
             else
                 ((float *)dst)[p * width + i] = 0;
+}
+#endif
+
+/* ---- reductions and optimisers: any n ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction,
+                              double center) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        double term = (double)x[i];
+        if (reduction == MIXPREC_SUM_ABS)
+            term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu);
+        else if (reduction == MIXPREC_DOT)
+            term = mixprec_times_(term, (double)y[i]);
+        else if (reduction == MIXPREC_SUM_SQUARES) {
+            term -= center;
+            MIXPREC_KEEP_(term);
+            term = mixprec_times_(term, term);
+        }
+        lanes[i % MIXPREC_LANES_] += term;
+    }
+}
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+static uint32_t mixprec_amax_c_(const void *x, size_t size, size_t n) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t magnitude = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
+                             : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
+                                         : ((const uint8_t *)x)[i] & 0x7Fu;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+static void mixprec_adam_c_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    size_t i;
+    for (i = 0; i < n; i++) {
+        float g = mixprec_product_f32_(mixprec_product_f32_(grad[i], s->inverse_scale), s->clip), denominator;
+        float weight = mixprec_product_f32_(w[i], s->keep);
+        if (s->decay)
+            g = mixprec_sum_f32_(g, mixprec_product_f32_(s->weight_decay, weight));
+        m[i] = mixprec_sum_f32_(mixprec_product_f32_(s->beta1, m[i]), mixprec_product_f32_(s->rest1, g));
+        v[i] = mixprec_sum_f32_(mixprec_product_f32_(s->beta2, v[i]),
+                                mixprec_product_f32_(mixprec_product_f32_(s->rest2, g), g));
+        denominator = mixprec_sum_f32_(mixprec_quotient_f32_(mixprec_sqrt_f32_(v[i]), s->correction), s->epsilon);
+        w[i] = mixprec_sum_f32_(weight, -mixprec_quotient_f32_(mixprec_product_f32_(s->rate, m[i]), denominator));
+    }
+}
+
+static void mixprec_sgd_c_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    size_t i;
+    (void)v;
+    for (i = 0; i < n; i++) {
+        float g = mixprec_product_f32_(mixprec_product_f32_(grad[i], s->inverse_scale), s->clip);
+        if (s->decay)
+            g = mixprec_sum_f32_(g, mixprec_product_f32_(s->weight_decay, w[i]));
+        if (m) {
+            m[i] = s->first ? g
+                            : mixprec_sum_f32_(mixprec_product_f32_(s->beta1, m[i]), mixprec_product_f32_(s->rest1, g));
+            g = s->nesterov ? mixprec_sum_f32_(g, mixprec_product_f32_(s->beta1, m[i])) : m[i];
+        }
+        w[i] = mixprec_sum_f32_(w[i], -mixprec_product_f32_(s->rate, g));
+    }
+}
+
+static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        sum[i] = mixprec_sum_f32_(sum[i], mixprec_product_f32_(x[i], factor));
 }
 #endif
 
@@ -2619,6 +3309,156 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
         }
 }
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
+   division and square root limit them. ---- */
+
+#ifndef MIXPREC_NO_REDUCE
+/* Eight vectors of four lanes. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const float *x, const float *y,
+                                                                 size_t n, mixprec_reduction reduction, double center) {
+    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF));
+    const __m256d shift = _mm256_set1_pd(center);
+    __m256d sum[8];
+    size_t i;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
+    for (i = 0; i < n; i += MIXPREC_LANES_)
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m128 p = _mm_loadu_ps(x + i + 4 * (size_t)j);
+            __m256d term = _mm256_cvtps_pd(reduction == MIXPREC_SUM_ABS ? _mm_and_ps(p, magnitude) : p);
+            if (reduction == MIXPREC_DOT) /* exact: contraction changes nothing */
+                term = _mm256_mul_pd(term, _mm256_cvtps_pd(_mm_loadu_ps(y + i + 4 * (size_t)j)));
+            if (reduction == MIXPREC_SUM_SQUARES) {
+                term = _mm256_sub_pd(term, shift);
+                term = _mm256_mul_pd(term, term);
+                MIXPREC_KEEP_(term);
+            }
+            sum[j] = _mm256_add_pd(sum[j], term);
+        }
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
+}
+
+MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const float *x, const float *y, size_t n,
+                                               mixprec_reduction reduction, double center) {
+    size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_;
+    switch (reduction) {
+    case MIXPREC_SUM: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM, center); break;
+    case MIXPREC_SUM_ABS: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_ABS, center); break;
+    case MIXPREC_SUM_SQUARES: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_SQUARES, center); break;
+    case MIXPREC_DOT: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_DOT, center); break;
+    }
+    if (n != whole)
+        mixprec_reduce_c_(lanes, x + whole, y ? y + whole : NULL, n - whole, reduction, center);
+}
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+/* 128 bytes at a time; what 32 bytes hold in the end is left to the portable kernel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_amax_as_avx2_(const void *x, size_t size, size_t n) {
+    const __m256i magnitude = size == 4   ? _mm256_set1_epi32(0x7FFFFFFF)
+                              : size == 2 ? _mm256_set1_epi16(0x7FFF)
+                                          : _mm256_set1_epi8(0x7F);
+    const size_t bytes = n * size / 128 * 128;
+    const char *from = (const char *)x;
+    __m256i largest[4];
+    float last[8];
+    uint32_t result, rest;
+    size_t i;
+    int j;
+    for (j = 0; j < 4; j++)
+        largest[j] = _mm256_setzero_si256();
+    for (i = 0; i < bytes; i += 128)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i codes = _mm256_and_si256(
+                _mm256_loadu_si256((const __m256i *)(const void *)(from + i + 32 * (size_t)j)), magnitude);
+            largest[j] = size == 4   ? _mm256_max_epu32(largest[j], codes)
+                         : size == 2 ? _mm256_max_epu16(largest[j], codes)
+                                     : _mm256_max_epu8(largest[j], codes);
+        }
+    for (j = 1; j < 4; j++)
+        largest[0] = size == 4   ? _mm256_max_epu32(largest[0], largest[j])
+                     : size == 2 ? _mm256_max_epu16(largest[0], largest[j])
+                                 : _mm256_max_epu8(largest[0], largest[j]);
+    _mm256_storeu_si256((__m256i *)(void *)last, largest[0]);
+    result = mixprec_amax_c_(last, size, 32 / size);
+    rest = mixprec_amax_c_(from + bytes, size, n - bytes / size);
+    return result > rest ? result : rest;
+}
+MIXPREC_AVX2_ static uint32_t mixprec_amax_avx2_(const void *x, size_t size, size_t n) {
+    return size == 4   ? mixprec_amax_as_avx2_(x, 4, n)
+           : size == 2 ? mixprec_amax_as_avx2_(x, 2, n)
+                       : mixprec_amax_as_avx2_(x, 1, n);
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+/* A product that no compiler fuses with the sum it goes into. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_product_avx2_(__m256 a, __m256 b) {
+    __m256 product = _mm256_mul_ps(a, b);
+    MIXPREC_KEEP_(product);
+    return product;
+}
+
+MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                             const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), keep = _mm256_set1_ps(s->keep);
+    const __m256 beta1 = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const __m256 beta2 = _mm256_set1_ps(s->beta2), rest2 = _mm256_set1_ps(s->rest2);
+    const __m256 correction = _mm256_set1_ps(s->correction), epsilon = _mm256_set1_ps(s->epsilon);
+    const __m256 rate = _mm256_set1_ps(s->rate);
+    const int decay = s->decay;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = mixprec_product_avx2_(_mm256_loadu_ps(w + i), keep), first, second, denominator;
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        first = _mm256_add_ps(mixprec_product_avx2_(beta1, _mm256_loadu_ps(m + i)), mixprec_product_avx2_(rest1, g));
+        second = _mm256_add_ps(mixprec_product_avx2_(beta2, _mm256_loadu_ps(v + i)),
+                               mixprec_product_avx2_(_mm256_mul_ps(rest2, g), g));
+        denominator = _mm256_add_ps(_mm256_div_ps(_mm256_sqrt_ps(second), correction), epsilon);
+        _mm256_storeu_ps(m + i, first);
+        _mm256_storeu_ps(v + i, second);
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, _mm256_div_ps(_mm256_mul_ps(rate, first), denominator)));
+    }
+    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_sgd_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
+                                            const mixprec_step_ *s) {
+    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
+    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), rate = _mm256_set1_ps(s->rate);
+    const __m256 momentum = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8) {
+        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
+        __m256 weight = _mm256_loadu_ps(w + i);
+        if (decay)
+            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
+        if (m) {
+            __m256 moment = g;
+            if (!first)
+                moment = _mm256_add_ps(mixprec_product_avx2_(momentum, _mm256_loadu_ps(m + i)),
+                                       mixprec_product_avx2_(rest1, g));
+            _mm256_storeu_ps(m + i, moment);
+            g = nesterov ? _mm256_add_ps(g, mixprec_product_avx2_(momentum, moment)) : moment;
+        }
+        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, mixprec_product_avx2_(rate, g)));
+    }
+    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
+}
+
+MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, size_t n, float factor) {
+    size_t i, whole = n / 8 * 8;
+    for (i = 0; i < whole; i += 8)
+        _mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i),
+                                                mixprec_product_avx2_(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor))));
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+}
+#endif
 #endif /* MIXPREC_HAS_AVX2_ */
 
 /* ================================================================================================================== */
@@ -4543,6 +5383,89 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 #endif
 
 /* ================================================================================================================== */
+/* [REDUCE] Sums, norms, the largest magnitude                                                                        */
+/* ================================================================================================================== */
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+/* The fp32 bits of the largest magnitude. */
+MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, const void *x, mixprec_dtype type,
+                                             size_t n) {
+    uint32_t code = kernels->amax(x, mixprec_size_of_(type), n);
+    return type == MIXPREC_F32 ? code : mixprec_widen_(code, mixprec_layout_of_(type));
+}
+#endif
+
+#ifndef MIXPREC_NO_REDUCE
+/* n elements as fp32: where they are, or in the block. */
+static const float *mixprec_as_f32_(const mixprec_kernels_ *kernels, float *block, const void *x, mixprec_dtype type,
+                                    size_t n) {
+    if (type == MIXPREC_F32)
+        return (const float *)x;
+    mixprec_load_(kernels, block, x, type, n);
+    return block;
+}
+
+/* The sum of one block of at most MIXPREC_REDUCE_BLOCK elements. */
+MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, mixprec_reduction reduction,
+                                               const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
+                                               double center, size_t n) {
+    double lanes[MIXPREC_LANES_] = {0};
+    const char *from_x = (const char *)x, *from_y = (const char *)y;
+    int dot = reduction == MIXPREC_DOT;
+    size_t i, step;
+    for (i = 0; i < n; i += step) {
+        float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
+        const float *p, *q = NULL;
+        step = x_type == MIXPREC_F32 && (!dot || y_type == MIXPREC_F32) ? n : mixprec_min_(n - i, MIXPREC_BLOCK_);
+        p = mixprec_as_f32_(kernels, block_x, from_x + i * mixprec_size_of_(x_type), x_type, step);
+        if (dot)
+            q = mixprec_as_f32_(kernels, block_y, from_y + i * mixprec_size_of_(y_type), y_type, step);
+        kernels->reduce(lanes, p, q, step, reduction, center);
+    }
+    for (step = MIXPREC_LANES_ / 2; step; step /= 2)
+        for (i = 0; i < step; i++)
+            lanes[i] += lanes[i + step];
+    return lanes[0];
+}
+
+/* Each block's sum to partials, or, where that is NULL, their sum as the result. */
+MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, double *partials,
+                                             mixprec_reduction reduction, const void *x, mixprec_dtype x_type,
+                                             const void *y, mixprec_dtype y_type, double center, size_t n) {
+    size_t x_size = mixprec_size_of_(x_type), y_size = reduction == MIXPREC_DOT ? mixprec_size_of_(y_type) : 0, i;
+    double sum = 0;
+    for (i = 0; i < n; i += MIXPREC_REDUCE_BLOCK) {
+        double block = mixprec_reduce_block_(kernels, reduction, (const char *)x + i * x_size, x_type,
+                                             (const char *)y + i * y_size, y_type, center,
+                                             mixprec_min_(n - i, MIXPREC_REDUCE_BLOCK));
+        if (partials)
+            partials[i / MIXPREC_REDUCE_BLOCK] = block;
+        else
+            sum += block;
+    }
+    return sum;
+}
+
+MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t count) {
+    double sum = 0;
+    size_t i;
+    for (i = 0; i < count; i++)
+        sum += partials[i];
+    return sum;
+}
+
+/* Either may be NULL. */
+MIXPREC_NOINLINE_ void mixprec_mean_variance_run_(const mixprec_kernels_ *kernels, double *mean, double *variance,
+                                                  const void *x, mixprec_dtype type, size_t n) {
+    double center = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM, x, type, x, type, 0, n) / (double)n;
+    if (variance)
+        *variance = mixprec_reduce_run_(kernels, NULL, MIXPREC_SUM_SQUARES, x, type, x, type, center, n) / (double)n;
+    if (mean)
+        *mean = center;
+}
+#endif
+
+/* ================================================================================================================== */
 /* [GEMM] Matrix multiplication                                                                                       */
 /* ================================================================================================================== */
 
@@ -4662,7 +5585,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
-    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 && !plan->panels;
+    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
         plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
@@ -4950,6 +5873,25 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
                       mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
 }
 
+/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns. */
+static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const float *a,
+                                 size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
+                                 size_t ldt, int first, char *scratch) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    size_t width = kernels->tile_columns[0], j;
+    if (!plan->panels) {
+        kernels->direct(rows, columns, depth, a, plan->width,
+                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, column, p)
+                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, column),
+                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b, t, ldt, first, scratch);
+        return;
+    }
+    for (j = 0; j < columns; j += width)
+        kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
+                        mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
+                        width * mixprec_size_of_(plan->panels_type), 1, t + j, ldt, first, scratch);
+}
+
 /* C = beta C, where alpha or k is 0. */
 MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                  const mixprec_gemm_range_ *part) {
@@ -4983,12 +5925,14 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 const char *b_panels = b;
                 depth = mixprec_min_(plan->depth, piece_end - p);
                 b_stride = tile_columns * depth * plan->size;
-                if (plan->panels && !plan->b_bytes) {
+                if (plan->direct_b) {
+                    /* nothing to prepare */
+                } else if (plan->panels && !plan->b_bytes) {
                     b_panels = mixprec_gemm_panel_(plan, d, j, p);
                     b_stride = tile_columns * d->k * plan->size;
                 } else if (plan->panels)
                     mixprec_gemm_unpack_(plan, d, b, j, columns, p, depth);
-                else if (!plan->direct_b)
+                else
                     mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
                                        j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
@@ -5002,11 +5946,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                         mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
                                            i, rows, p, depth);
                     if (plan->direct_b)
-                        kernels->direct(rows, columns, depth, (const float *)(const void *)panels, plan->width,
-                                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, j, p)
-                                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, j),
-                                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b,
-                                        (float *)(void *)sums, ldt, p == piece, b);
+                        mixprec_gemm_direct_(plan, d, (const float *)(const void *)panels, rows, j, columns, p, depth,
+                                             (float *)(void *)sums, ldt, p == piece, b);
                     else
                         mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
                                             p == piece);
@@ -5128,6 +6069,181 @@ static void mixprec_gemm_task_(void *data, size_t index) {
 #endif /* MIXPREC_NO_GEMM */
 
 /* ================================================================================================================== */
+/* [QUANT] Scaled narrow tensors                                                                                      */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_QUANT
+
+/* The largest finite number of a dtype that tensors may be quantised to; 0 for others. */
+static float mixprec_quant_max_(mixprec_dtype type) {
+    const mixprec_layout_ *layout = mixprec_layout_of_(type);
+    if (type == MIXPREC_I8)
+        return 127.0f;
+    if (!layout || type == MIXPREC_F32 || type == MIXPREC_E2M1)
+        return 0.0f;
+    return mixprec_f32_from_bits_(mixprec_widen_(layout->max_code, layout));
+}
+
+/* fp32(max / amax); Inf becomes the largest number. amax is finite and positive. */
+MIXPREC_NOINLINE_ float mixprec_quant_ratio_(float max, float amax) {
+    MIXPREC_ROUNDED_ float ratio = max / amax;
+    return mixprec_f32_from_bits_(mixprec_f32_bits_(ratio) < 0x7F800000u ? mixprec_f32_bits_(ratio) : 0x7F7FFFFFu);
+}
+
+static int mixprec_is_amax_(float amax) {
+    return mixprec_f32_bits_(amax) - 1u < 0x7F7FFFFFu; /* finite and positive */
+}
+
+MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
+    float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_(max, amax) : 1.0f;
+    return power_of_two ? mixprec_f32_from_bits_(mixprec_f32_bits_(scale) & 0x7F800000u) : scale;
+}
+
+MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, float amax) {
+    const float two = mixprec_f32_from_bits_((uint32_t)(127 - s->margin) << 23); /* 2^-margin */
+    float *history = s->history, largest = amax;
+    uint32_t bits;
+    size_t i;
+    for (i = 1; i < s->history_length && !s->most_recent; i++) {
+        /* NaN never is the larger one, and gives way to any number. */
+        uint32_t kept = mixprec_f32_bits_(largest) & 0x7FFFFFFFu, other = mixprec_f32_bits_(history[i]) & 0x7FFFFFFFu;
+        if (kept > 0x7F800000u || (other <= 0x7F800000u && other > kept))
+            largest = history[i];
+    }
+    bits = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
+    if (mixprec_is_amax_(largest))
+        s->scale = mixprec_quant_ratio_(mixprec_quant_max_(s->dtype) * two, largest);
+    if (bits && s->history_length > 1) {
+        for (i = 1; i + 1 < s->history_length; i++)
+            history[i] = history[i + 1];
+        history[s->history_length - 1] = amax;
+    }
+    history[0] = 0;
+}
+
+/* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
+   columns that fit in a buffer, or one. First the blocks' amax goes to scales, then what takes its place. */
+typedef struct mixprec_quant_strip_ {
+    const mixprec_quantize_desc *d;
+    const mixprec_kernels_ *kernels;
+    float *scales; /* of the first block */
+    size_t row, rows, first, width, block;
+} mixprec_quant_strip_;
+
+static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
+    const size_t size = mixprec_size_of_(s->d->src_type);
+    size_t i, j, count;
+    for (i = s->row; i < s->row + s->rows; i++) {
+        const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
+        for (j = 0; j < s->width; j += count) {
+            float *amax = &s->scales[j / s->block];
+            uint32_t bits;
+            count = mixprec_min_(s->width - j, s->block);
+            bits = mixprec_amax_run_(s->kernels, from + j * size, s->d->src_type, count);
+            if (bits > mixprec_f32_bits_(*amax))
+                *amax = mixprec_f32_from_bits_(bits);
+        }
+    }
+}
+
+static void mixprec_quant_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n,
+                                 float factor) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    if (whole)
+        kernels->unscale(dst, src, whole, factor);
+    mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
+}
+
+static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
+    const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
+    size_t i, j, k, count;
+    for (i = s->row; i < s->row + s->rows; i++)
+        for (j = 0; j < s->width; j += count) {
+            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
+            char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first + j) * dst_size;
+            float block[MIXPREC_BLOCK_];
+            mixprec_how_ how;
+            const float *x = (const float *)(const void *)from;
+            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
+            if (s->d->src_type != MIXPREC_F32) {
+                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
+                x = block;
+            }
+            for (k = 0; k < count;) {
+                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
+                mixprec_quant_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
+                k += part;
+            }
+            how.round = s->d->round;
+            how.overflow = MIXPREC_OVERFLOW_SATURATE;
+            how.seed = s->d->seed;
+            how.index = s->d->offset + i * s->d->columns + s->first + j;
+            mixprec_store_(s->kernels, to, s->d->dst_type, block, count, &how);
+        }
+}
+
+MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
+    const float max = mixprec_quant_max_(d->dst_type);
+    uint32_t largest = 0;
+    mixprec_quant_strip_ s;
+    size_t wide =
+        d->block_columns >= MIXPREC_BLOCK_ ? d->block_columns : MIXPREC_BLOCK_ / d->block_columns * d->block_columns;
+    s.d = d;
+    s.kernels = kernels;
+    s.block = d->block_columns;
+    for (s.row = 0; s.row < d->rows; s.row += d->block_rows) {
+        s.rows = mixprec_min_(d->rows - s.row, d->block_rows);
+        for (s.first = 0; s.first < d->columns; s.first += wide) {
+            float factors[MIXPREC_BLOCK_];
+            size_t blocks, i;
+            s.width = mixprec_min_(d->columns - s.first, wide);
+            s.scales = d->scales + s.row / d->block_rows * d->scales_ld + s.first / d->block_columns;
+            blocks = (s.width - 1) / s.block + 1;
+            if (!d->scale || d->amax) {
+                for (i = 0; i < blocks; i++)
+                    s.scales[i] = 0;
+                mixprec_quant_amax_(&s);
+            }
+            for (i = 0; i < blocks; i++) {
+                uint32_t bits = mixprec_f32_bits_(s.scales[i]);
+                if (d->amax && bits > largest)
+                    largest = bits;
+                factors[i] = d->scale ? *d->scale : mixprec_scale_of_amax_run_(s.scales[i], max, d->power_of_two);
+                s.scales[i] = mixprec_f32_from_bits_(0x3F800000u) / factors[i];
+            }
+            mixprec_quant_narrow_(&s, factors);
+        }
+    }
+    if (d->amax)
+        *d->amax = mixprec_f32_from_bits_(largest);
+}
+
+MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
+                                               size_t dst_ld, const void *src, mixprec_dtype src_type, size_t src_ld,
+                                               size_t rows, size_t columns, const mixprec_scales *scales) {
+    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    size_t i, j, k, count;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j += count) {
+            float block[MIXPREC_BLOCK_];
+            count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
+            mixprec_load_(kernels, block, (const char *)src + (i * src_ld + j) * mixprec_size_of_(src_type), src_type,
+                          count);
+            for (k = 0; k < count && scales->values;) {
+                size_t column = (j + k) / scales->block_columns;
+                size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
+                mixprec_quant_scale_(kernels, block + k, block + k, part,
+                                     scales->values[i / scales->block_rows * scales->ld + column]);
+                k += part;
+            }
+            mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
+                           &how);
+        }
+}
+
+#endif /* MIXPREC_NO_QUANT */
+
+/* ================================================================================================================== */
 /* [SCALER] The loss scaler                                                                                           */
 /* ================================================================================================================== */
 
@@ -5173,9 +6289,1046 @@ MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
 #endif /* MIXPREC_NO_SCALER */
 
 /* ================================================================================================================== */
+/* [OPTIM] Optimisers                                                                                                 */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_OPTIM
+
+typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
+
+/* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
+MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixprec_optimizer_ *optimizer,
+                                         const mixprec_parameter *p, const mixprec_step_ *step) {
+    const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
+    size_t i, j, count;
+    for (i = 0; i < p->n; i += count) {
+        float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
+        const char *grad = (const char *)p->grad + i * grad_size;
+        const float *g = (const float *)(const void *)grad;
+        char *model = p->model ? (char *)p->model + i * model_size : NULL;
+        char *compensation = p->compensation ? (char *)p->compensation + i * model_size : NULL;
+        mixprec_how_ how;
+        count = mixprec_min_(p->n - i, MIXPREC_BLOCK_);
+        how.round = p->round;
+        how.overflow = p->overflow;
+        how.seed = p->seed;
+        how.index = p->offset + i;
+        if (p->grad_type != MIXPREC_F32) {
+            mixprec_load_(kernels, gradients, grad, p->grad_type, count);
+            g = gradients;
+        }
+        if (p->master)
+            w = p->master + i;
+        else
+            mixprec_load_(kernels, w, model, p->model_type, count);
+        if (compensation) {
+            float lost[MIXPREC_BLOCK_];
+            mixprec_load_(kernels, lost, compensation, p->model_type, count);
+            for (j = 0; j < count; j++)
+                w[j] += lost[j];
+        }
+        optimizer(w, p->moment1 ? p->moment1 + i : NULL, p->moment2 ? p->moment2 + i : NULL, g, count, step);
+        if (model)
+            mixprec_store_(kernels, model, p->model_type, w, count, &how);
+        if (compensation) {
+            float kept[MIXPREC_BLOCK_];
+            mixprec_load_(kernels, kept, model, p->model_type, count);
+            for (j = 0; j < count; j++)
+                w[j] -= kept[j]; /* exact */
+            mixprec_store_(kernels, compensation, p->model_type, w, count, &how);
+        }
+    }
+}
+
+/* x^n for n >= 1 by squaring: the error is about n |log x| 2^-53 of it. */
+static double mixprec_power_(double x, uint64_t n) {
+    double power = 1;
+    for (; n; n >>= 1) {
+        if (n & 1)
+            power = mixprec_times_(power, x);
+        x = mixprec_times_(x, x);
+    }
+    return power;
+}
+
+static float mixprec_rounded_f32_(double x) {
+    MIXPREC_ROUNDED_ float y = (float)x;
+    return y;
+}
+
+MIXPREC_NOINLINE_ void mixprec_adam_constants_(mixprec_step_ *s, const mixprec_adam *adam) {
+    double correction1 = 1 - mixprec_power_(adam->beta1, adam->step);
+    double correction2 = 1 - mixprec_power_(adam->beta2, adam->step);
+    s->decay = !adam->decoupled && adam->weight_decay > 0;
+    s->weight_decay = mixprec_rounded_f32_(adam->weight_decay);
+    s->keep = adam->decoupled ? mixprec_rounded_f32_(1 - mixprec_times_(adam->learning_rate, adam->weight_decay)) : 1;
+    s->beta1 = mixprec_rounded_f32_(adam->beta1);
+    s->rest1 = mixprec_rounded_f32_(1 - adam->beta1);
+    s->beta2 = mixprec_rounded_f32_(adam->beta2);
+    s->rest2 = mixprec_rounded_f32_(1 - adam->beta2);
+    s->correction = mixprec_rounded_f32_(mixprec_sqrt_f64_(correction2));
+    s->epsilon = mixprec_rounded_f32_(adam->epsilon);
+    s->rate = mixprec_rounded_f32_(adam->learning_rate / correction1);
+}
+
+MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sgd *sgd) {
+    s->decay = sgd->weight_decay > 0;
+    s->weight_decay = mixprec_rounded_f32_(sgd->weight_decay);
+    s->beta1 = mixprec_rounded_f32_(sgd->momentum);
+    s->rest1 = mixprec_rounded_f32_(1 - sgd->dampening);
+    s->rate = mixprec_rounded_f32_(sgd->learning_rate);
+    s->first = sgd->step == 1;
+    s->nesterov = sgd->nesterov != 0;
+}
+
+MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, float *sum, const void *x,
+                                               mixprec_dtype type, size_t n, float factor) {
+    size_t size = mixprec_size_of_(type), i, count;
+    if (type == MIXPREC_F32) {
+        kernels->accumulate(sum, (const float *)x, n, factor);
+        return;
+    }
+    for (i = 0; i < n; i += count) {
+        float block[MIXPREC_BLOCK_];
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
+        kernels->accumulate(sum + i, block, count, factor);
+    }
+}
+
+/* cos(pi x) for 0 <= x <= 1: as -cos(pi (1 - x)), and from 1/4 on as a sine, by their series. The error is below
+   1e-16. */
+MIXPREC_NOINLINE_ double mixprec_cos_pi_(double x) {
+    static const double cosine[] = {1.0 / 20922789888000.0,
+                                    -1.0 / 87178291200.0,
+                                    1.0 / 479001600.0,
+                                    -1.0 / 3628800.0,
+                                    1.0 / 40320.0,
+                                    -1.0 / 720.0,
+                                    1.0 / 24.0,
+                                    -1.0 / 2.0,
+                                    1.0};
+    static const double sine[] = {-1.0 / 1307674368000.0, 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
+                                  -1.0 / 5040.0,          1.0 / 120.0,        -1.0 / 6.0,        1.0};
+    const double pi = 3.14159265358979323846;
+    double y;
+    if (x > 0.5)
+        return -mixprec_cos_pi_(1 - x);
+    if (x > 0.25) {
+        y = mixprec_times_(pi, 0.5 - x);
+        return mixprec_times_(y, mixprec_polynomial_(sine, 8, mixprec_times_(y, y)));
+    }
+    y = mixprec_times_(pi, x);
+    return mixprec_polynomial_(cosine, 9, mixprec_times_(y, y));
+}
+
+MIXPREC_NOINLINE_ double mixprec_warmup_cosine_run_(double peak, double least, uint64_t warmup, uint64_t total,
+                                                    uint64_t step) {
+    double part;
+    if (step < warmup)
+        return mixprec_times_(peak, (double)step) / (double)warmup;
+    if (step >= total)
+        return least;
+    part = mixprec_cos_pi_((double)(step - warmup) / (double)(total - warmup));
+    return least + mixprec_times_(mixprec_times_(peak - least, 1 + part), 0.5);
+}
+
+MIXPREC_NOINLINE_ double mixprec_gradient_norm_run_(double sum_squares, float inverse_scale) {
+    return mixprec_times_(mixprec_sqrt_f64_(sum_squares), (double)inverse_scale);
+}
+
+MIXPREC_NOINLINE_ float mixprec_clip_run_(double norm, double max_norm) {
+    double ratio = max_norm / (norm + 1e-6);
+    return ratio > 1 ? 1.0f : mixprec_rounded_f32_(ratio);
+}
+
+MIXPREC_NOINLINE_ float mixprec_inverse_run_(float scale) {
+    return mixprec_rounded_f32_(1.0 / (double)scale);
+}
+
+#endif /* MIXPREC_NO_OPTIM */
+
+/* ================================================================================================================== */
+/* [POLICY] Which dtype where                                                                                         */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_POLICY
+
+/* Is text[0 .. length) one of the words of a list that has a space before and after each? */
+static int mixprec_in_list_(const char *list, const char *text, size_t length) {
+    const char *word = list + 1;
+    while (*word) {
+        size_t i = 0;
+        while (i < length && word[i] == text[i] && word[i] != ' ')
+            i++;
+        if (i == length && length && word[i] == ' ')
+            return 1;
+        while (*word++ != ' ')
+            ;
+    }
+    return 0;
+}
+
+static mixprec_dtype mixprec_policy_dtype_(const char *text, size_t length) {
+    return mixprec_in_list_(" full f32 float32 ", text, length)     ? MIXPREC_F32
+           : mixprec_in_list_(" half f16 float16 ", text, length)   ? MIXPREC_F16
+           : mixprec_in_list_(" bf16 bfloat16 ", text, length)      ? MIXPREC_BF16
+           : mixprec_in_list_(" f64 float64 ", text, length)        ? MIXPREC_F64
+           : mixprec_in_list_(" e4m3 float8_e4m3fn ", text, length) ? MIXPREC_E4M3
+           : mixprec_in_list_(" e5m2 float8_e5m2 ", text, length)   ? MIXPREC_E5M2
+                                                                    : MIXPREC_NONE;
+}
+
+/* The first of the names above: what jmp prints. */
+static const char *mixprec_policy_name_(mixprec_dtype dtype) {
+    switch (dtype) {
+    case MIXPREC_F32: return "full";
+    case MIXPREC_F16: return "f16";
+    case MIXPREC_BF16: return "bf16";
+    case MIXPREC_F64: return "f64";
+    case MIXPREC_E4M3: return "e4m3";
+    case MIXPREC_E5M2: return "e5m2";
+    default: return NULL;
+    }
+}
+
+static int mixprec_policy_is_sound_(const mixprec_policy *p) {
+    return mixprec_is_compute_type_(p->param) && mixprec_is_compute_type_(p->compute) &&
+           mixprec_is_compute_type_(p->output) && mixprec_is_compute_type_(p->gradient);
+}
+
+#endif /* MIXPREC_NO_POLICY */
+
+/* ================================================================================================================== */
+/* [CHECKPOINT] The state of a training run as a stream of bytes                                                      */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+
+/* The stream, little-endian:
+     8 bytes   0x89 "MIXP" 0x0D 0x0A 0x1A: not text, and damaged by whatever changes line ends
+     u32       version, 1
+     u32       number of items
+     u64       bytes in all
+     items:    u32 length of the name, the name, u32 kind, u32 dtype, u64 n, the data
+     u64       checksum of all bytes before
+   Data: arrays as they are; u64; the fields of mixprec_scaler and mixprec_delayed_scaling in their order, the latter with
+   u64 history_length before its history. */
+
+/* One walk over the items serves everything. */
+enum { MIXPREC_COUNT_, MIXPREC_SAVE_, MIXPREC_COMPARE_, MIXPREC_LOAD_ };
+
+#define MIXPREC_STREAM_BYTES_ (16 * MIXPREC_BLOCK_)
+typedef struct mixprec_stream_ {
+    int mode;
+    mixprec_write write;
+    mixprec_read read;
+    void *context;
+    uint64_t offset, hash;
+    size_t fill;
+    mixprec_status status;
+    unsigned char bytes[MIXPREC_STREAM_BYTES_]; /* saving: what waits to be written */
+} mixprec_stream_;
+
+/* For each step, the hash is a bijection of the word, and of the hash before: a change within one word is always found,
+   any other all but once in 2^64. n may leave a part of a word, only at the end; zeros fill it up. */
+static uint64_t mixprec_hash_(uint64_t hash, const unsigned char *bytes, size_t n) {
+    size_t i, j;
+    for (i = 0; i < n; i += 8) {
+        uint64_t word = 0;
+        for (j = 0; j < 8 && i + j < n; j++)
+            word |= (uint64_t)bytes[i + j] << 8 * j;
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* odd */
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static void mixprec_flush_(mixprec_stream_ *s) {
+    if (s->status == MIXPREC_OK && s->fill && s->write(s->context, s->bytes, s->fill) != s->fill)
+        s->status = MIXPREC_ERR_STREAM;
+    s->fill = 0;
+}
+
+/* Bytes to the stream, through the buffer: the checksum is computed on whole buffers. */
+static void mixprec_put_(mixprec_stream_ *s, const unsigned char *bytes, size_t n) {
+    while (n) {
+        size_t count = mixprec_min_(n, MIXPREC_STREAM_BYTES_ - s->fill);
+        mixprec_copy_(s->bytes + s->fill, bytes, count);
+        s->fill += count;
+        bytes += count;
+        n -= count;
+        if (s->fill == MIXPREC_STREAM_BYTES_) {
+            s->hash = mixprec_hash_(s->hash, s->bytes, s->fill);
+            mixprec_flush_(s);
+        }
+    }
+}
+
+static void mixprec_get_(mixprec_stream_ *s, void *bytes, size_t n) {
+    if (s->status == MIXPREC_OK && n && s->read(s->context, s->offset, bytes, n) != n)
+        s->status = MIXPREC_ERR_TRUNCATED;
+}
+
+static int mixprec_is_big_endian_(void) {
+    union {
+        uint16_t word;
+        unsigned char bytes[2];
+    } u;
+    u.word = 1;
+    return u.bytes[1];
+}
+
+static void mixprec_swap_(unsigned char *bytes, size_t n, size_t size) {
+    size_t i, j;
+    for (i = 0; i < n; i += size)
+        for (j = 0; j < size / 2; j++) {
+            unsigned char byte = bytes[i + j];
+            bytes[i + j] = bytes[i + size - 1 - j];
+            bytes[i + size - 1 - j] = byte;
+        }
+}
+
+/* count elements of `size` bytes, the caller's data: counted, saved, passed over, or loaded. */
+static void mixprec_data_(mixprec_stream_ *s, void *data, size_t count, size_t size) {
+    unsigned char *bytes = (unsigned char *)data;
+    size_t n = count * size, i, part;
+    if (s->mode == MIXPREC_SAVE_ && mixprec_is_big_endian_() && size > 1)
+        for (i = 0; i < n; i += part) {
+            unsigned char block[256];
+            part = mixprec_min_(n - i, sizeof block);
+            mixprec_copy_(block, bytes + i, part);
+            mixprec_swap_(block, part, size);
+            mixprec_put_(s, block, part);
+        }
+    else if (s->mode == MIXPREC_SAVE_)
+        mixprec_put_(s, bytes, n);
+    if (s->mode == MIXPREC_LOAD_) {
+        mixprec_get_(s, bytes, n);
+        if (s->status == MIXPREC_OK && mixprec_is_big_endian_())
+            mixprec_swap_(bytes, n, size);
+    }
+    s->offset += n;
+}
+
+/* What says how the data is laid out: must be the same when loading. */
+static void mixprec_expect_bytes_(mixprec_stream_ *s, const void *bytes, size_t n) {
+    if (s->mode == MIXPREC_SAVE_)
+        mixprec_put_(s, (const unsigned char *)bytes, n);
+    if (s->mode == MIXPREC_COMPARE_ && s->status == MIXPREC_OK) {
+        unsigned char found[256];
+        size_t i;
+        mixprec_get_(s, found, n);
+        for (i = 0; i < n && s->status == MIXPREC_OK; i++)
+            if (found[i] != ((const unsigned char *)bytes)[i])
+                s->status = MIXPREC_ERR_MISMATCH;
+    }
+    s->offset += n;
+}
+static void mixprec_expect_(mixprec_stream_ *s, uint64_t value, size_t size) {
+    unsigned char bytes[8];
+    size_t i;
+    for (i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(value >> 8 * i);
+    mixprec_expect_bytes_(s, bytes, size);
+}
+
+static size_t mixprec_name_length_(const char *name) {
+    size_t length = 0;
+    while (length < 256 && name[length])
+        length++;
+    return length;
+}
+
+static void mixprec_item_(mixprec_stream_ *s, const mixprec_checkpoint_item *item) {
+    size_t length = mixprec_name_length_(item->name), i;
+    mixprec_expect_(s, length, 4);
+    mixprec_expect_bytes_(s, item->name, length);
+    mixprec_expect_(s, (uint64_t)item->kind, 4);
+    mixprec_expect_(s, (uint64_t)item->dtype, 4);
+    mixprec_expect_(s, item->n, 8);
+    if (item->kind == MIXPREC_CHECKPOINT_ARRAY && item->dtype == MIXPREC_E2M1)
+        mixprec_data_(s, item->data, mixprec_bytes_of_(item->dtype, item->n), 1);
+    else if (item->kind == MIXPREC_CHECKPOINT_ARRAY)
+        mixprec_data_(s, item->data, item->n, mixprec_size_of_(item->dtype));
+    else if (item->kind == MIXPREC_CHECKPOINT_U64)
+        mixprec_data_(s, item->data, item->n, 8);
+    else if (item->kind == MIXPREC_CHECKPOINT_SCALER)
+        for (i = 0; i < item->n; i++) {
+            mixprec_scaler *scaler = (mixprec_scaler *)item->data + i;
+            mixprec_data_(s, &scaler->scale, 1, 4);
+            mixprec_data_(s, &scaler->min_scale, 1, 4);
+            mixprec_data_(s, &scaler->max_scale, 1, 4);
+            mixprec_data_(s, &scaler->growth_interval, 1, 4);
+            mixprec_data_(s, &scaler->growth_factor, 1, 8);
+            mixprec_data_(s, &scaler->backoff_factor, 1, 8);
+            mixprec_data_(s, &scaler->hysteresis, 1, 4);
+            mixprec_data_(s, &scaler->growth_tracker, 1, 4);
+            mixprec_data_(s, &scaler->hysteresis_used, 1, 4);
+            mixprec_data_(s, &scaler->found_inf, 1, 4);
+        }
+    else
+        for (i = 0; i < item->n; i++) {
+            mixprec_delayed_scaling *scaling = (mixprec_delayed_scaling *)item->data + i;
+            mixprec_data_(s, &scaling->scale, 1, 4);
+            mixprec_data_(s, &scaling->margin, 1, 4);
+            mixprec_data_(s, &scaling->most_recent, 1, 4);
+            mixprec_expect_(s, (uint64_t)scaling->dtype, 4);
+            mixprec_expect_(s, scaling->history_length, 8);
+            mixprec_data_(s, scaling->history, scaling->history_length, 4);
+        }
+}
+
+#define MIXPREC_HEADER_BYTES_ 24
+static const unsigned char mixprec_magic_[8] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A};
+
+static void mixprec_walk_(mixprec_stream_ *s, const mixprec_checkpoint_item *items, size_t count) {
+    size_t i;
+    for (i = 0; i < count && s->status == MIXPREC_OK; i++)
+        mixprec_item_(s, &items[i]);
+}
+
+static uint64_t mixprec_checkpoint_bytes_(const mixprec_checkpoint_item *items, size_t count) {
+    static const mixprec_stream_ none = MIXPREC_ZERO_;
+    mixprec_stream_ s = none;
+    s.mode = MIXPREC_COUNT_;
+    mixprec_walk_(&s, items, count);
+    return MIXPREC_HEADER_BYTES_ + s.offset + 8;
+}
+
+static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *items, size_t count) {
+    size_t i, j;
+    if (count && !items)
+        return MIXPREC_ERR_NULL;
+    if (count > 0xFFFFFFFFu)
+        return MIXPREC_ERR_SIZE;
+    for (i = 0; i < count; i++) {
+        const mixprec_checkpoint_item *item = &items[i];
+        if (!item->name || (item->n && !item->data))
+            return MIXPREC_ERR_NULL;
+        if ((unsigned)item->kind > (unsigned)MIXPREC_CHECKPOINT_DELAYED_SCALING ||
+            mixprec_name_length_(item->name) > 255)
+            return MIXPREC_ERR_RANGE;
+        if ((item->kind == MIXPREC_CHECKPOINT_ARRAY) != (mixprec_size_of_(item->dtype) != 0))
+            return MIXPREC_ERR_DTYPE;
+        if (item->n > SIZE_MAX / 8)
+            return MIXPREC_ERR_SIZE;
+        for (j = 0; item->kind == MIXPREC_CHECKPOINT_DELAYED_SCALING && j < item->n; j++) {
+            const mixprec_delayed_scaling *scaling = (const mixprec_delayed_scaling *)item->data + j;
+            if (!scaling->history)
+                return MIXPREC_ERR_NULL;
+            if (scaling->history_length > SIZE_MAX / 8)
+                return MIXPREC_ERR_SIZE;
+        }
+    }
+    return MIXPREC_OK;
+}
+
+static uint64_t mixprec_little_(const unsigned char *bytes, size_t n) {
+    uint64_t value = 0;
+    while (n--)
+        value = value << 8 | bytes[n];
+    return value;
+}
+
+/* The header, and the checksum of all. */
+static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t count) {
+    unsigned char header[MIXPREC_HEADER_BYTES_], sum[8];
+    size_t got = s->read(s->context, 0, header, sizeof header), i, part;
+    uint64_t total, position;
+    for (i = 0; i < mixprec_min_(got, sizeof mixprec_magic_); i++)
+        if (header[i] != mixprec_magic_[i])
+            return MIXPREC_ERR_FORMAT;
+    if (got != sizeof header)
+        return MIXPREC_ERR_TRUNCATED;
+    if (mixprec_little_(header + 8, 4) != 1)
+        return MIXPREC_ERR_VERSION;
+    total = mixprec_little_(header + 16, 8);
+    if (total < MIXPREC_HEADER_BYTES_ + 8)
+        return MIXPREC_ERR_CHECKSUM;
+    for (position = 0; position < total - 8 && s->status == MIXPREC_OK; position += part) {
+        uint64_t left = total - 8 - position;
+        part = left < MIXPREC_STREAM_BYTES_ ? (size_t)left : MIXPREC_STREAM_BYTES_;
+        s->offset = position;
+        mixprec_get_(s, s->bytes, part);
+        if (s->status == MIXPREC_OK)
+            s->hash = mixprec_hash_(s->hash, s->bytes, part);
+    }
+    s->offset = total - 8;
+    mixprec_get_(s, sum, 8);
+    if (s->status != MIXPREC_OK)
+        return s->status;
+    if (mixprec_little_(sum, 8) != s->hash)
+        return MIXPREC_ERR_CHECKSUM;
+    return mixprec_little_(header + 12, 4) == count ? MIXPREC_OK : MIXPREC_ERR_MISMATCH;
+}
+
+#endif /* MIXPREC_NO_CHECKPOINT */
+
+/* ================================================================================================================== */
+/* [LAYERS] Forward and backward passes of neural networks                                                            */
+/* ================================================================================================================== */
+
+#ifndef MIXPREC_NO_LAYERS
+
+/* Bits do not depend on contraction: wherever a product meets a sum, either both factors are floats in f64, so that the
+   product is exact, or mixprec_times_ keeps them apart. */
+
+/* How results are narrowed: nearest even, IEEE overflow. */
+static const mixprec_how_ mixprec_nearest_ = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+
+/* A tensor as a layer reads or writes it, block by block. */
+typedef struct mixprec_tensor_ {
+    const mixprec_kernels_ *kernels;
+    char *data;
+    mixprec_dtype type;
+} mixprec_tensor_;
+
+static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
+    mixprec_load_(t->kernels, dst, t->data + index * mixprec_size_of_(t->type), t->type, n);
+}
+static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
+    mixprec_store_(t->kernels, t->data + index * mixprec_size_of_(t->type), t->type, src, n, &mixprec_nearest_);
+}
+
+/* exp(x) for any x, in f64; 0 where it is far below fp32. */
+static double mixprec_exp_any_(double x) {
+    if ((mixprec_f64_bits_(x) & ~((uint64_t)1 << 63)) > (uint64_t)0x7FF << 52)
+        return x;
+    return x < -200 ? 0.0 : mixprec_exp_f64_(x > 200 ? 200.0 : x);
+}
+/* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
+static float mixprec_inverse_root_(double x) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    if (bits << 1 == 0)
+        return mixprec_f32_from_bits_(0x7F800000u);
+    if (bits >= (uint64_t)0x7FF << 52) /* Inf, NaN, negative */
+        return bits == (uint64_t)0x7FF << 52 ? 0.0f : mixprec_f32_from_bits_(0x7FC00000u);
+    return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
+}
+
+/* ---- activations ---- */
+
+/* The derivatives; c is 1 - s, exact enough where s is near 1. */
+static double mixprec_slope_(mixprec_activation activation, float x) {
+    uint32_t bits = mixprec_f32_bits_(x);
+    double z = (double)x, e, s, c, u;
+    if (activation == MIXPREC_ACTIVATION_NONE)
+        return 1;
+    if (mixprec_is_nan_(x))
+        return (double)mixprec_quiet_(x);
+    if (activation == MIXPREC_ACTIVATION_RELU || (bits & 0x7FFFFFFFu) > 0x43000000u) /* 2^7 */
+        return bits >> 31 || bits == 0 || activation == MIXPREC_ACTIVATION_TANH ? 0 : 1;
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        return 0.5 * mixprec_erfc_f64_(mixprec_times_(z, -0.70710678118654752)) +
+               mixprec_times_(z, mixprec_times_(0.39894228040143268, mixprec_exp_any_(-0.5 * mixprec_times_(z, z))));
+    u = activation == MIXPREC_ACTIVATION_TANH ? 2 * z : z;
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* as in mixprec_activate_ */
+        u = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
+    e = mixprec_exp_f64_(u > 300 ? -300.0 : u < -300 ? 300.0 : -u);
+    s = 1 / (1 + e);
+    c = mixprec_times_(e, s);
+    if (activation == MIXPREC_ACTIVATION_TANH)
+        return 4 * mixprec_times_(s, c);
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* times the derivative of u */
+        z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.21406444881780075));
+    return mixprec_times_(s, 1 + mixprec_times_(z, c));
+}
+
+/* dy == NULL: forward. */
+MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
+                                             mixprec_activation activation) {
+    float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_];
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(in, &x, i, count);
+        if (dy) {
+            mixprec_read_(out, dy, i, count);
+            for (j = 0; j < count; j++)
+                out[j] = mixprec_to_f32_((double)out[j] * mixprec_slope_(activation, in[j]));
+        } else
+            for (j = 0; j < count; j++)
+                out[j] = mixprec_activate_(activation, in[j]);
+        mixprec_write_(&y, i, out, count);
+    }
+}
+
+/* ---- softmax ---- */
+
+/* The maximum of a row, NaN aside, and the sum of exp(x - max). */
+static float mixprec_softmax_sum_(const mixprec_tensor_ *x, size_t first, size_t n, double *sum) {
+    float block[MIXPREC_BLOCK_], max = mixprec_f32_from_bits_(0xFF800000u);
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, x, first + i, count);
+        for (j = 0; j < count; j++)
+            max = block[j] > max ? block[j] : max;
+    }
+    *sum = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, x, first + i, count);
+        for (j = 0; j < count; j++)
+            *sum += mixprec_exp_any_((double)block[j] - (double)max);
+    }
+    return max;
+}
+
+/* log of a sum of at least one exp(0), or NaN. */
+static double mixprec_log_sum_(double sum) {
+    return mixprec_f64_bits_(sum) >= (uint64_t)0x7FF << 52 ? sum : mixprec_log_f64_(sum);
+}
+
+MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t rows, size_t columns,
+                                            int logarithm) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        double log_sum = logarithm ? mixprec_log_sum_(sum) : 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++) {
+                double z = (double)block[j] - max;
+                block[j] = mixprec_to_f32_(logarithm ? z - log_sum : mixprec_exp_any_(z) / sum);
+            }
+            mixprec_write_(&y, row * columns + i, block, count);
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_softmax_backward_run_(mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
+                                                     size_t rows, size_t columns) {
+    float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum = 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(g, &dy, row * columns + i, count);
+            mixprec_read_(p, &y, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                sum += (double)g[j] * (double)p[j];
+        }
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(g, &dy, row * columns + i, count);
+            mixprec_read_(p, &y, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                g[j] = mixprec_to_f32_((double)p[j] * ((double)g[j] - sum));
+            mixprec_write_(&dx, row * columns + i, g, count);
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_cross_entropy_run_(mixprec_tensor_ d, float *losses, mixprec_tensor_ x,
+                                                  const int32_t *targets, size_t rows, size_t columns, double scale) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        size_t target = (size_t)targets[row];
+        int counts = targets[row] >= 0;
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        if (losses) {
+            losses[row] = 0;
+            if (counts) {
+                mixprec_read_(block, &x, row * columns + target, 1);
+                losses[row] = mixprec_to_f32_(mixprec_log_sum_(sum) - ((double)block[0] - max));
+            }
+        }
+        for (i = 0; d.data && i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++) {
+                double p = mixprec_exp_any_((double)block[j] - max) / sum;
+                block[j] = counts ? mixprec_to_f32_((p - (i + j == target ? 1 : 0)) * scale) : 0.0f;
+            }
+            mixprec_write_(&d, row * columns + i, block, count);
+        }
+    }
+}
+
+/* ---- normalisation ---- */
+
+/* The elements that are normalised together: a row of a matrix, or a channel of an NCHW tensor. Segments of contiguous
+   elements lie stride apart. */
+typedef struct mixprec_group_ {
+    size_t first, segments, length, stride;
+} mixprec_group_;
+
+/* The block of elements at `position` of the group: where it is in the tensor, and how many they are. */
+static size_t mixprec_group_block_(const mixprec_group_ *g, size_t position, size_t *index) {
+    size_t inside = position % g->length;
+    *index = g->first + position / g->length * g->stride + inside;
+    return mixprec_min_(g->length - inside, MIXPREC_BLOCK_);
+}
+
+typedef struct mixprec_norm_ {
+    mixprec_tensor_ y, x, dy, dx, gamma, beta; /* absent: data is NULL */
+    size_t groups;
+    mixprec_group_ group; /* of the first; its others start `step` later each */
+    size_t step;
+    int by_group;          /* gamma and beta have an element for each group, else for each element of a segment */
+    int centred;           /* 0: RMS norm */
+    float *mean, *rstd;    /* an element for each group */
+    const float *variance; /* given, not computed, as the mean then is */
+    float *dgamma, *dbeta;
+    float *running_mean, *running_variance;
+    double momentum, epsilon;
+} mixprec_norm_;
+
+/* n elements of gamma or beta, or what stands for them. */
+static void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, float absent, size_t group,
+                                     size_t position, float *dst, size_t n) {
+    size_t i;
+    if (t->data && !norm->by_group) {
+        mixprec_read_(dst, t, position % norm->group.length, n);
+        return;
+    }
+    if (t->data)
+        mixprec_read_(&absent, t, group, 1);
+    for (i = 0; i < n; i++)
+        dst[i] = absent;
+}
+
+/* The mean of x, when power is 1, or of (x - centre)^2. */
+static double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power, float centre) {
+    float block[MIXPREC_BLOCK_];
+    size_t n = g->segments * g->length, i, j, count, index;
+    double sum = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_group_block_(g, i, &index);
+        mixprec_read_(block, &norm->x, index, count);
+        if (power == 1)
+            for (j = 0; j < count; j++)
+                sum += (double)block[j];
+        else
+            for (j = 0; j < count; j++) {
+                float d = mixprec_to_f32_((double)block[j] - (double)centre);
+                sum += (double)d * (double)d;
+            }
+    }
+    return sum / (double)n;
+}
+
+/* The normalised x: (x - mean) rstd. */
+static float mixprec_normalised_(float x, float mean, float rstd) {
+    return mixprec_to_f32_(((double)x - (double)mean) * (double)rstd);
+}
+
+static void mixprec_norm_running_(float *running, double value, double momentum) {
+    *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
+}
+
+MIXPREC_NOINLINE_ void mixprec_norm_run_(const mixprec_norm_ *norm) {
+    float x[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
+    mixprec_group_ g = norm->group;
+    size_t group, n = g.segments * g.length, i, j, count, index;
+    for (group = 0; group < norm->groups; group++, g.first += norm->step) {
+        float mean = 0, rstd;
+        double variance;
+        if (norm->variance) {
+            mean = norm->mean[group];
+            variance = (double)norm->variance[group];
+        } else {
+            if (norm->centred)
+                mean = mixprec_to_f32_(mixprec_moment_(norm, &g, 1, 0));
+            variance = mixprec_moment_(norm, &g, 2, mean);
+            if (norm->mean)
+                norm->mean[group] = mean;
+            if (norm->running_mean)
+                mixprec_norm_running_(&norm->running_mean[group], (double)mean, norm->momentum);
+            if (norm->running_variance) /* unbiased; a single element has none */
+                mixprec_norm_running_(&norm->running_variance[group],
+                                      mixprec_times_(variance, (double)n) / (double)(n - (n > 1)), norm->momentum);
+        }
+        rstd = mixprec_inverse_root_(variance + norm->epsilon);
+        if (norm->rstd)
+            norm->rstd[group] = rstd;
+        for (i = 0; i < n; i += count) {
+            count = mixprec_group_block_(&g, i, &index);
+            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
+            mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
+            mixprec_read_(x, &norm->x, index, count);
+            for (j = 0; j < count; j++)
+                x[j] =
+                    mixprec_to_f32_((double)mixprec_normalised_(x[j], mean, rstd) * (double)gamma[j] + (double)beta[j]);
+            mixprec_write_(&norm->y, index, x, count);
+        }
+    }
+}
+
+/* A block of h, the normalised x, and of g, the gradient of gamma h + beta with respect to h. */
+static void mixprec_norm_backward_block_(const mixprec_norm_ *norm, size_t group, size_t position, size_t index,
+                                         size_t count, float *h, float *g) {
+    float gamma[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
+    size_t j;
+    mixprec_read_(h, &norm->x, index, count);
+    mixprec_read_(g, &norm->dy, index, count);
+    mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, position, gamma, count);
+    for (j = 0; j < count; j++) {
+        h[j] = mixprec_normalised_(h[j], mean, norm->rstd[group]);
+        g[j] = mixprec_to_f32_((double)g[j] * (double)gamma[j]);
+    }
+}
+
+/* The gradients of gamma and beta; an element for each group is summed in f64, then added. */
+static void mixprec_norm_parameter_gradients_(const mixprec_norm_ *norm, size_t group, const mixprec_group_ *layout) {
+    float x[MIXPREC_BLOCK_], dy[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
+    size_t n = layout->segments * layout->length, i, j, count, index;
+    double dgamma = 0, dbeta = 0;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_group_block_(layout, i, &index);
+        mixprec_read_(x, &norm->x, index, count);
+        mixprec_read_(dy, &norm->dy, index, count);
+        for (j = 0; j < count; j++) {
+            double product = (double)mixprec_normalised_(x[j], mean, norm->rstd[group]) * (double)dy[j];
+            if (norm->by_group) {
+                dgamma += product;
+                dbeta += (double)dy[j];
+                continue;
+            }
+            if (norm->dgamma)
+                norm->dgamma[i + j] = mixprec_to_f32_((double)norm->dgamma[i + j] + product);
+            if (norm->dbeta)
+                norm->dbeta[i + j] = mixprec_to_f32_((double)norm->dbeta[i + j] + (double)dy[j]);
+        }
+    }
+    if (norm->by_group && norm->dgamma)
+        norm->dgamma[group] = mixprec_to_f32_((double)norm->dgamma[group] + dgamma);
+    if (norm->by_group && norm->dbeta)
+        norm->dbeta[group] = mixprec_to_f32_((double)norm->dbeta[group] + dbeta);
+}
+
+/* dx = rstd (g - mean g - h mean(g h)), without mean g for RMS norm. */
+MIXPREC_NOINLINE_ void mixprec_norm_backward_run_(const mixprec_norm_ *norm) {
+    float h[MIXPREC_BLOCK_], g[MIXPREC_BLOCK_];
+    mixprec_group_ layout = norm->group;
+    size_t group, n = layout.segments * layout.length, i, j, count, index;
+    for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
+        double sum = 0, dot = 0, along;
+        if (norm->dgamma || norm->dbeta)
+            mixprec_norm_parameter_gradients_(norm, group, &layout);
+        for (i = 0; norm->dx.data && i < n; i += count) {
+            count = mixprec_group_block_(&layout, i, &index);
+            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
+            for (j = 0; j < count; j++) {
+                sum += (double)g[j];
+                dot += (double)g[j] * (double)h[j];
+            }
+        }
+        sum = norm->centred ? sum / (double)n : 0;
+        along = (double)mixprec_to_f32_(dot / (double)n);
+        for (i = 0; norm->dx.data && i < n; i += count) {
+            count = mixprec_group_block_(&layout, i, &index);
+            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
+            for (j = 0; j < count; j++)
+                g[j] = mixprec_to_f32_(((double)g[j] - sum - (double)h[j] * along) * (double)norm->rstd[group]);
+            mixprec_write_(&norm->dx, index, g, count);
+        }
+    }
+}
+
+/* ---- bias, embedding, dropout ---- */
+
+MIXPREC_NOINLINE_ void mixprec_bias_run_(mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
+                                         size_t columns) {
+    float block[MIXPREC_BLOCK_], add[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (i = 0; i < columns; i += count) {
+        count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_read_(add, &bias, i, count);
+        for (row = 0; row < rows; row++) {
+            mixprec_read_(block, &x, row * columns + i, count);
+            for (j = 0; j < count; j++)
+                block[j] += add[j];
+            mixprec_write_(&y, row * columns + i, block, count);
+        }
+    }
+}
+
+/* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
+MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
+                                             size_t width, size_t ld) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        float *sum = sums;
+        if (to && to[row] < 0)
+            continue;
+        if (to)
+            sum += (size_t)to[row] * width;
+        for (i = 0; i < width; i += count) {
+            count = mixprec_min_(width - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &x, row * ld + i, count);
+            for (j = 0; j < count; j++)
+                sum[i + j] += block[j];
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_ table, const int32_t *tokens,
+                                              size_t rows, size_t width) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++)
+        for (i = 0; i < width; i += count) {
+            count = mixprec_min_(width - i, MIXPREC_BLOCK_);
+            if (tokens[row] >= 0)
+                mixprec_read_(block, &table, (size_t)tokens[row] * width + i, count);
+            else
+                for (j = 0; j < count; j++)
+                    block[j] = 0;
+            mixprec_write_(&y, row * width + i, block, count);
+        }
+}
+
+MIXPREC_NOINLINE_ void mixprec_dropout_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
+                                            uint64_t seed, uint64_t offset) {
+    const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
+    const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
+    float block[MIXPREC_BLOCK_];
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, &x, i, count);
+        for (j = 0; j < count; j++)
+            block[j] = mixprec_random_bits(seed, offset + i + j) < threshold ? 0.0f : block[j] * factor;
+        mixprec_write_(&y, i, block, count);
+    }
+}
+
+/* ---- convolution ---- */
+
+#ifndef MIXPREC_NO_GEMM
+
+/* The outputs o, of n, whose input o * stride + shift - padding is in [begin, end). */
+static void mixprec_conv_range_(size_t begin, size_t end, size_t shift, size_t padding, size_t stride, size_t n,
+                                size_t *from, size_t *to) {
+    size_t low = begin + padding, high = end + padding;
+    *from = low > shift ? mixprec_min_((low - shift + stride - 1) / stride, n) : 0;
+    *to = high > shift ? mixprec_min_((high - shift + stride - 1) / stride, n) : 0;
+}
+
+/* The matrix whose column (oy, ox) holds the inputs that output sees: its row (c, ky, kx) is channel c shifted. Copied
+   as bytes: zero is all bits 0 in every type. */
+static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
+                            size_t out_width) {
+    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy, ox, i;
+    for (row = 0; row < rows; row++) {
+        size_t kx = row % l->kernel_width * l->dilation_x;
+        size_t ky = row / l->kernel_width % l->kernel_height * l->dilation_y;
+        const char *channel = image + row / (l->kernel_width * l->kernel_height) * l->height * l->width * size;
+        size_t top, bottom, left, right;
+        mixprec_conv_range_(0, l->height, ky, l->padding_y, l->stride_y, out_height, &top, &bottom);
+        mixprec_conv_range_(0, l->width, kx, l->padding_x, l->stride_x, out_width, &left, &right);
+        for (oy = 0; oy < out_height; oy++, columns += out_width * size) {
+            const char *from = channel + (oy * l->stride_y + ky - l->padding_y) * l->width * size;
+            int inside = oy >= top && oy < bottom && left < right;
+            size_t begin = inside ? left : out_width, end = inside ? right : out_width;
+            for (i = 0; i < begin * size; i++)
+                columns[i] = 0;
+            if (inside && l->stride_x == 1)
+                mixprec_copy_(columns + begin * size, from + (begin + kx - l->padding_x) * size, (end - begin) * size);
+            else
+                for (ox = begin; ox < end; ox++)
+                    for (i = 0; i < size; i++)
+                        columns[ox * size + i] = from[(ox * l->stride_x + kx - l->padding_x) * size + i];
+            for (i = end * size; i < out_width * size; i++)
+                columns[i] = 0;
+        }
+    }
+}
+
+/* The reverse: each input's gradient is the sum over the elements of `columns` that were copied from it. */
+MIXPREC_NOINLINE_ void mixprec_col2im_run_(const mixprec_conv2d *l, mixprec_tensor_ dx, size_t image,
+                                           const float *columns, size_t out_height, size_t out_width) {
+    size_t line, ky, kx, x, ox, count;
+    for (line = 0; line < l->channels * l->height; line++)
+        for (x = 0; x < l->width; x += count) {
+            double sum[MIXPREC_BLOCK_];
+            float block[MIXPREC_BLOCK_];
+            size_t channel = line / l->height, y = line % l->height, i;
+            count = mixprec_min_(l->width - x, MIXPREC_BLOCK_);
+            for (i = 0; i < count; i++)
+                sum[i] = 0;
+            for (ky = 0; ky < l->kernel_height; ky++) {
+                size_t shift_y = ky * l->dilation_y, oy, end_y;
+                mixprec_conv_range_(y, y + 1, shift_y, l->padding_y, l->stride_y, out_height, &oy, &end_y);
+                for (kx = 0; oy < end_y && kx < l->kernel_width; kx++) {
+                    size_t shift = kx * l->dilation_x, from, to;
+                    const float *row =
+                        columns +
+                        (((channel * l->kernel_height + ky) * l->kernel_width + kx) * out_height + oy) * out_width;
+                    mixprec_conv_range_(x, x + count, shift, l->padding_x, l->stride_x, out_width, &from, &to);
+                    for (ox = from; ox < to; ox++)
+                        sum[ox * l->stride_x + shift - l->padding_x - x] += (double)row[ox];
+                }
+            }
+            for (i = 0; i < count; i++)
+                block[i] = mixprec_to_f32_(sum[i]);
+            mixprec_write_(&dx, (image * l->channels * l->height + line) * l->width + x, block, count);
+        }
+}
+
+/* y = t + bias, row by row, of one image. */
+MIXPREC_NOINLINE_ void mixprec_conv_bias_run_(mixprec_tensor_ y, size_t first, const float *t, mixprec_tensor_ bias,
+                                              size_t rows, size_t columns) {
+    float block[MIXPREC_BLOCK_], add;
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        mixprec_read_(&add, &bias, row, 1);
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            for (j = 0; j < count; j++)
+                block[j] = t[row * columns + i + j] + add;
+            mixprec_write_(&y, first + row * columns + i, block, count);
+        }
+    }
+}
+
+/* sums[row] += the sum of the row of one image. */
+MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tensor_ dy, size_t first, size_t rows,
+                                                       size_t columns) {
+    float block[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    for (row = 0; row < rows; row++) {
+        double sum = 0;
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            mixprec_read_(block, &dy, first + row * columns + i, count);
+            for (j = 0; j < count; j++)
+                sum += (double)block[j];
+        }
+        sums[row] = mixprec_to_f32_((double)sums[row] + sum);
+    }
+}
+#endif /* MIXPREC_NO_GEMM */
+
+#endif /* MIXPREC_NO_LAYERS */
+
+/* ================================================================================================================== */
 /* [DISPATCH] One table of kernels for each instruction set                                                           */
 /* ================================================================================================================== */
 
+#ifdef MIXPREC_NO_REDUCE
+#define MIXPREC_REDUCE_KERNEL_(kernel) NULL
+#else
+#define MIXPREC_REDUCE_KERNEL_(kernel) kernel
+#endif
+#if defined(MIXPREC_NO_REDUCE) && defined(MIXPREC_NO_QUANT)
+#define MIXPREC_AMAX_KERNEL_(kernel) NULL
+#else
+#define MIXPREC_AMAX_KERNEL_(kernel) kernel
+#endif
+#ifdef MIXPREC_NO_OPTIM
+#define MIXPREC_OPTIM_KERNELS_(...) NULL, NULL, NULL
+#else
+#define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
+#endif
 #ifdef MIXPREC_NO_GEMM
 #define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
@@ -5188,18 +7341,24 @@ static const mixprec_kernels_ mixprec_kernels_c_ = {
     mixprec_load_odd_c_,
     mixprec_store_c_,
     mixprec_unscale_c_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
                           mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
-static const mixprec_kernels_ mixprec_kernels_avx2_ = {MIXPREC_ISA_AVX2,
-                                                       mixprec_load_avx2_,
-                                                       mixprec_load_odd_avx2_,
-                                                       mixprec_store_avx2_,
-                                                       mixprec_unscale_avx2_,
-                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144,
-                                                                             1024, 512, mixprec_pack_avx2_,
-                                                                             mixprec_tile_avx2_, NULL, 0, 0, 0)};
+static const mixprec_kernels_ mixprec_kernels_avx2_ = {
+    MIXPREC_ISA_AVX2,
+    mixprec_load_avx2_,
+    mixprec_load_odd_avx2_,
+    mixprec_store_avx2_,
+    mixprec_unscale_avx2_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
+                          NULL, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -5209,20 +7368,26 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     mixprec_load_odd_avx512_,
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
                           MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
-static const mixprec_kernels_ mixprec_kernels_neon_ = {MIXPREC_ISA_NEON,
-                                                       mixprec_load_neon_,
-                                                       mixprec_load_odd_neon_,
-                                                       mixprec_store_neon_,
-                                                       mixprec_unscale_neon_,
-                                                       MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128,
-                                                                             1020, 512, mixprec_pack_neon_,
-                                                                             mixprec_tile_neon_, NULL, 0, 0, 0)};
+static const mixprec_kernels_ mixprec_kernels_neon_ = {
+    MIXPREC_ISA_NEON,
+    mixprec_load_neon_,
+    mixprec_load_odd_neon_,
+    mixprec_store_neon_,
+    mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
+                          NULL, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -5253,6 +7418,9 @@ static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     mixprec_load_odd_avx512_,
     mixprec_store_avx512_,
     mixprec_unscale_avx512_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
                           mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
 #endif
@@ -5263,6 +7431,9 @@ static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     mixprec_load_odd_neon_,
     mixprec_store_neon_,
     mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
                           mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
@@ -5271,6 +7442,9 @@ static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     mixprec_load_odd_neon_,
     mixprec_store_neon_,
     mixprec_unscale_neon_,
+    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
+    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
+    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
                           mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
 #endif
@@ -6170,6 +8344,1328 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
     mixprec_fp_end_(environment);
     return !found;
 }
+#endif
+
+/* ---- reductions ---- */
+
+/* Those of tensors: f32, f16, bf16, e4m3, e5m2. */
+MIXPREC_INLINE int mixprec_is_tensor_type_(mixprec_dtype type) {
+    return mixprec_is_compute_type_(type) && type != MIXPREC_F64;
+}
+
+#ifndef MIXPREC_NO_REDUCE
+static mixprec_status mixprec_check_vector_(const void *x, mixprec_dtype type, size_t n) {
+    if (!mixprec_is_tensor_type_(type))
+        return MIXPREC_ERR_DTYPE;
+    if (n && !x)
+        return MIXPREC_ERR_NULL;
+    return n > SIZE_MAX / 8 ? MIXPREC_ERR_SIZE : MIXPREC_OK;
+}
+
+static mixprec_status mixprec_reduce_all_(double *result, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, size_t n) {
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if (status == MIXPREC_OK)
+        status = mixprec_check_vector_(y, y_type, n);
+    if (status == MIXPREC_OK && !result)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_reduce_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), NULL, reduction, x, x_type, y, y_type, 0, n);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_sum(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_dot(double *result, const void *x, mixprec_dtype x_type, const void *y,
+                                       mixprec_dtype y_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_DOT, x, x_type, y, y_type, n);
+}
+MIXPREC_API mixprec_status mixprec_sum_squares(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_norm1(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_reduce_all_(result, MIXPREC_SUM_ABS, x, x_type, x, x_type, n);
+}
+MIXPREC_API mixprec_status mixprec_norm2(double *result, const void *x, mixprec_dtype x_type, size_t n) {
+    mixprec_status status = mixprec_sum_squares(result, x, x_type, n);
+    if (status == MIXPREC_OK)
+        *result = mixprec_sqrt_f64_(*result);
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec_dtype x_type, size_t n,
+                                           mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if (status == MIXPREC_OK && !result)
+        status = MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK && !kernels)
+        status = MIXPREC_ERR_ISA;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_f32_from_bits_(mixprec_amax_run_(kernels, x, x_type, n));
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_amax(float *result, const void *x, mixprec_dtype x_type, size_t n) {
+    return mixprec_amax_ex(result, x, x_type, n, MIXPREC_ISA_AUTO);
+}
+
+MIXPREC_API mixprec_status mixprec_all_finite(int *result, const void *x, mixprec_dtype x_type, size_t n) {
+    float amax;
+    mixprec_status status = result ? mixprec_amax(&amax, x, x_type, n) : MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK)
+        *result = mixprec_f32_bits_(amax) < 0x7F800000u;
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance, const void *x, mixprec_dtype x_type,
+                                                 size_t n) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    mixprec_mean_variance_run_(kernels, mean, variance, x, x_type, n);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
+                                          size_t n, mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
+    size_t blocks = n / MIXPREC_REDUCE_BLOCK + (n % MIXPREC_REDUCE_BLOCK != 0);
+    mixprec_status status = mixprec_check_vector_(x, x_type, n);
+    mixprec_fp_ environment;
+    if ((unsigned)reduction > (unsigned)MIXPREC_DOT)
+        return MIXPREC_ERR_REDUCTION;
+    if (status == MIXPREC_OK && reduction == MIXPREC_DOT)
+        status = mixprec_check_vector_(y, y_type, n);
+    if (status == MIXPREC_OK && n && !partials)
+        status = MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK && !kernels)
+        status = MIXPREC_ERR_ISA;
+    if (status == MIXPREC_OK &&
+        (mixprec_overlap_(partials, blocks * sizeof *partials, x, n * mixprec_size_of_(x_type)) ||
+         (reduction == MIXPREC_DOT &&
+          mixprec_overlap_(partials, blocks * sizeof *partials, y, n * mixprec_size_of_(y_type)))))
+        status = MIXPREC_ERR_OVERLAP;
+    if (status != MIXPREC_OK)
+        return status;
+    environment = mixprec_fp_begin_();
+    mixprec_reduce_run_(kernels, partials, reduction, x, x_type, y, y_type, center, n);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_combine(double *result, const double *partials, size_t count) {
+    mixprec_fp_ environment;
+    if (!result || (count && !partials))
+        return MIXPREC_ERR_NULL;
+    environment = mixprec_fp_begin_();
+    *result = mixprec_combine_run_(partials, count);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+#endif
+
+/* ---- scaled narrow tensors ---- */
+
+#ifndef MIXPREC_NO_QUANT
+MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two) {
+    float max = mixprec_quant_max_(dtype);
+    volatile float x = amax; /* keeps the call where it stands: see mixprec_inverse_scale */
+    mixprec_fp_ environment;
+    if (!mixprec_f32_bits_(max))
+        return 1.0f;
+    environment = mixprec_fp_begin_();
+    x = mixprec_scale_of_amax_run_(x, max, power_of_two);
+    mixprec_fp_end_(environment);
+    return x;
+}
+
+MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
+                                                        float *history, size_t length) {
+    size_t i;
+    if (!mixprec_f32_bits_(mixprec_quant_max_(dtype)))
+        return MIXPREC_ERR_DTYPE;
+    if (!scaling || !history)
+        return MIXPREC_ERR_NULL;
+    if (!length)
+        return MIXPREC_ERR_RANGE;
+    scaling->scale = 1.0f;
+    scaling->margin = 0;
+    scaling->most_recent = 0;
+    scaling->dtype = dtype;
+    scaling->history = history;
+    scaling->history_length = length;
+    for (i = 0; i < length; i++)
+        history[i] = 0;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *s, float amax) {
+    mixprec_fp_ environment;
+    if (!s || !s->history)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_f32_bits_(mixprec_quant_max_(s->dtype)))
+        return MIXPREC_ERR_DTYPE;
+    if (s->history_length == 0 || s->margin < -64 || s->margin > 64)
+        return MIXPREC_ERR_RANGE;
+    environment = mixprec_fp_begin_();
+    mixprec_delayed_scaling_run_(s, amax);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+/* Bytes from the first element of a matrix to its last; fills in the leading dimension. */
+static mixprec_status mixprec_check_rows_(size_t rows, size_t columns, size_t *ld, size_t size, size_t *bytes) {
+    if (*ld == 0)
+        *ld = columns;
+    if (*ld < columns)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    *bytes = 0;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (columns > SIZE_MAX / 16 || (rows > 1 && *ld > (SIZE_MAX / 16 - columns) / (rows - 1)))
+        return MIXPREC_ERR_SIZE;
+    *bytes = ((rows - 1) * *ld + columns) * size;
+    return MIXPREC_OK;
+}
+
+/* Fills in the zeros of a layout of scales. */
+static mixprec_status mixprec_check_blocks_(size_t rows, size_t columns, size_t *block_rows, size_t *block_columns,
+                                            size_t *ld, size_t *bytes) {
+    if (*block_rows == 0 || *block_rows > rows)
+        *block_rows = rows ? rows : 1;
+    if (*block_columns == 0 || *block_columns > columns)
+        *block_columns = columns ? columns : 1;
+    return mixprec_check_rows_(rows ? (rows - 1) / *block_rows + 1 : 0,
+                               columns ? (columns - 1) / *block_columns + 1 : 0, ld, sizeof(float), bytes);
+}
+
+MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
+    const mixprec_kernels_ *kernels;
+    mixprec_quantize_desc d;
+    size_t src_bytes, dst_bytes, scale_bytes, amax_bytes;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    d = *desc;
+    if (!mixprec_is_tensor_type_(d.src_type) || !mixprec_f32_bits_(mixprec_quant_max_(d.dst_type)))
+        return MIXPREC_ERR_DTYPE;
+    if (!mixprec_is_round_(d.round))
+        return MIXPREC_ERR_ROUND;
+    kernels = mixprec_kernels_of_(d.isa);
+    if (!kernels)
+        return MIXPREC_ERR_ISA;
+    status = mixprec_check_rows_(d.rows, d.columns, &d.src_ld, mixprec_size_of_(d.src_type), &src_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_rows_(d.rows, d.columns, &d.dst_ld, mixprec_size_of_(d.dst_type), &dst_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_blocks_(d.rows, d.columns, &d.block_rows, &d.block_columns, &d.scales_ld, &scale_bytes);
+    if (status != MIXPREC_OK)
+        return status;
+    if (d.scale && (d.block_rows < d.rows || d.block_columns < d.columns))
+        return MIXPREC_ERR_RANGE;
+    if (d.scale && mixprec_f32_bits_(*d.scale) - 0x00800000u >= 0x7F000000u)
+        return MIXPREC_ERR_SCALE;
+    if (d.rows && d.columns && (!d.src || !d.dst || !d.scales))
+        return MIXPREC_ERR_NULL;
+    amax_bytes = d.amax ? sizeof *d.amax : 0;
+    if (mixprec_overlap_(d.dst, dst_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.scales, scale_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.scales, scale_bytes, d.dst, dst_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.src, src_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.dst, dst_bytes) ||
+        mixprec_overlap_(d.amax, amax_bytes, d.scales, scale_bytes))
+        return MIXPREC_ERR_OVERLAP;
+    environment = mixprec_fp_begin_();
+    mixprec_quantize_run_(kernels, &d);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
+                                              mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
+                                              const mixprec_scales *scales) {
+    mixprec_scales s = MIXPREC_ZERO_;
+    size_t src_bytes, dst_bytes, scale_bytes, i, j;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (scales)
+        s = *scales;
+    if (!mixprec_is_tensor_type_(dst_type) || !mixprec_f32_bits_(mixprec_quant_max_(src_type)))
+        return MIXPREC_ERR_DTYPE;
+    status = mixprec_check_rows_(rows, columns, &src_ld, mixprec_size_of_(src_type), &src_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_rows_(rows, columns, &dst_ld, mixprec_size_of_(dst_type), &dst_bytes);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_blocks_(rows, columns, &s.block_rows, &s.block_columns, &s.ld, &scale_bytes);
+    if (status != MIXPREC_OK || !rows || !columns)
+        return status;
+    if (!src || !dst)
+        return MIXPREC_ERR_NULL;
+    if (mixprec_overlap_(dst, dst_bytes, src, src_bytes) ||
+        (s.values && mixprec_overlap_(dst, dst_bytes, s.values, scale_bytes)))
+        return MIXPREC_ERR_OVERLAP;
+    for (i = 0; i <= (rows - 1) / s.block_rows && s.values; i++)
+        for (j = 0; j <= (columns - 1) / s.block_columns; j++)
+            if (mixprec_f32_bits_(s.values[i * s.ld + j]) - 1u >= 0x7F7FFFFFu)
+                return MIXPREC_ERR_SCALE;
+    environment = mixprec_fp_begin_();
+    mixprec_dequantize_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dst, dst_type, dst_ld, src, src_type, src_ld, rows,
+                            columns, &s);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+#endif
+
+/* ---- optimisers ---- */
+
+#ifndef MIXPREC_NO_OPTIM
+MIXPREC_API void mixprec_sgd_init(mixprec_sgd *sgd) {
+    static const mixprec_sgd defaults = {1e-3, 0, 0, 0, 0, 0};
+    if (sgd)
+        *sgd = defaults;
+}
+
+MIXPREC_API void mixprec_adam_init(mixprec_adam *adam) {
+    static const mixprec_adam defaults = {1e-3, 0.9, 0.999, 1e-8, 0, 0, 0};
+    if (adam)
+        *adam = defaults;
+}
+
+MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam) {
+    static const mixprec_adam defaults = {1e-3, 0.9, 0.999, 1e-8, 1e-2, 1, 0};
+    if (adam)
+        *adam = defaults;
+}
+
+/* Functions of numbers alone, which a compiler may call at any time: a volatile keeps the call where it stands. */
+MIXPREC_API float mixprec_inverse_scale(float scale) {
+    volatile float x = scale;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    x = mixprec_inverse_run_(x);
+    mixprec_fp_end_(environment);
+    return x;
+}
+
+MIXPREC_API int mixprec_found_inf(double sum_squares) {
+    return (mixprec_f64_bits_(sum_squares) >> 52 & 0x7FFu) == 0x7FFu;
+}
+
+MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale) {
+    volatile double x = sum_squares;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    x = mixprec_gradient_norm_run_(x, inverse_scale);
+    mixprec_fp_end_(environment);
+    return x;
+}
+
+MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
+    uint64_t bits = mixprec_f64_bits_(max_norm);
+    volatile double x = norm;
+    volatile float clip;
+    mixprec_fp_ environment;
+    if (bits >> 63 || bits == 0)
+        return 1.0f;
+    environment = mixprec_fp_begin_();
+    clip = mixprec_clip_run_(x, max_norm);
+    mixprec_fp_end_(environment);
+    return clip;
+}
+
+/* Finite and at least 0, by the bits. */
+static int mixprec_is_hyperparameter_(double x) {
+    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52;
+}
+static int mixprec_is_beta_(double x) {
+    return mixprec_f64_bits_(x) < (uint64_t)1023 << 52;
+}
+
+static mixprec_status mixprec_check_parameter_(const mixprec_parameter *p, int moments, int skip, mixprec_step_ *step,
+                                               const mixprec_kernels_ **kernels) {
+    const void *arrays[6];
+    size_t bytes[6], model_size = mixprec_size_of_(p->model_type), i, j;
+    if (!mixprec_is_compute_type_(p->grad_type) || (p->model && !mixprec_is_tensor_type_(p->model_type)))
+        return MIXPREC_ERR_DTYPE;
+    if (!mixprec_is_round_(p->round))
+        return MIXPREC_ERR_ROUND;
+    if (!mixprec_is_overflow_(p->overflow))
+        return MIXPREC_ERR_OVERFLOW;
+    *kernels = mixprec_kernels_of_(p->isa);
+    if (!*kernels)
+        return MIXPREC_ERR_ISA;
+    if (p->compensation && (p->master || p->round != MIXPREC_ROUND_NEAREST_EVEN))
+        return MIXPREC_ERR_OPTIMIZER;
+    if (p->n && (!p->grad || (!p->master && !p->model) || (moments > 0 && !p->moment1) || (moments > 1 && !p->moment2)))
+        return MIXPREC_ERR_NULL;
+    if (!skip &&
+        (mixprec_f32_bits_(step->inverse_scale) - 1u >= 0x7F7FFFFFu || mixprec_f32_bits_(step->clip) >= 0x7F800000u))
+        return MIXPREC_ERR_SCALE;
+    if (p->n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    arrays[0] = p->grad;
+    arrays[1] = p->master;
+    arrays[2] = p->model;
+    arrays[3] = p->compensation;
+    arrays[4] = moments > 0 ? p->moment1 : NULL;
+    arrays[5] = moments > 1 ? p->moment2 : NULL;
+    for (i = 0; i < 6; i++) {
+        bytes[i] = arrays[i] ? p->n * (i == 0 ? mixprec_size_of_(p->grad_type) : i == 2 || i == 3 ? model_size : 4) : 0;
+        for (j = 0; j < i; j++)
+            if (mixprec_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
+                return MIXPREC_ERR_OVERLAP;
+    }
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
+                                            float inverse_scale, float clip, int found_inf) {
+    mixprec_step_ step = MIXPREC_ZERO_;
+    const mixprec_kernels_ *kernels;
+    mixprec_parameter p;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    int momentum;
+    if (!sgd || !parameter)
+        return MIXPREC_ERR_NULL;
+    momentum = mixprec_f64_bits_(sgd->momentum) != 0;
+    if (!mixprec_is_hyperparameter_(sgd->learning_rate) || !mixprec_is_hyperparameter_(sgd->momentum) ||
+        !mixprec_is_hyperparameter_(sgd->dampening) || !mixprec_is_hyperparameter_(sgd->weight_decay) ||
+        sgd->step == 0 || (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) != 0)))
+        return MIXPREC_ERR_OPTIMIZER;
+    step.inverse_scale = inverse_scale;
+    step.clip = clip;
+    p = *parameter;
+    status = mixprec_check_parameter_(&p, momentum, found_inf, &step, &kernels);
+    if (status != MIXPREC_OK || found_inf)
+        return status;
+    if (!momentum)
+        p.moment1 = NULL;
+    p.moment2 = NULL;
+    environment = mixprec_fp_begin_();
+    mixprec_sgd_constants_(&step, sgd);
+    mixprec_step_run_(kernels, kernels->sgd, &p, &step);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mixprec_parameter *parameter,
+                                             float inverse_scale, float clip, int found_inf) {
+    mixprec_step_ step = MIXPREC_ZERO_;
+    const mixprec_kernels_ *kernels;
+    mixprec_status status;
+    mixprec_fp_ environment;
+    if (!adam || !parameter)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_is_hyperparameter_(adam->learning_rate) || !mixprec_is_hyperparameter_(adam->epsilon) ||
+        !mixprec_is_hyperparameter_(adam->weight_decay) || !mixprec_is_beta_(adam->beta1) ||
+        !mixprec_is_beta_(adam->beta2) || adam->step == 0)
+        return MIXPREC_ERR_OPTIMIZER;
+    step.inverse_scale = inverse_scale;
+    step.clip = clip;
+    status = mixprec_check_parameter_(parameter, 2, found_inf, &step, &kernels);
+    if (status != MIXPREC_OK || found_inf)
+        return status;
+    environment = mixprec_fp_begin_();
+    mixprec_adam_constants_(&step, adam);
+    mixprec_step_run_(kernels, kernels->adam, parameter, &step);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor) {
+    mixprec_fp_ environment;
+    if (!mixprec_is_compute_type_(x_type))
+        return MIXPREC_ERR_DTYPE;
+    if (n && (!sum || !x))
+        return MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 8)
+        return MIXPREC_ERR_SIZE;
+    if (mixprec_overlap_(sum, n * sizeof *sum, x, n * mixprec_size_of_(x_type)))
+        return MIXPREC_ERR_OVERLAP;
+    environment = mixprec_fp_begin_();
+    mixprec_accumulate_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), sum, x, x_type, n, factor);
+    mixprec_fp_end_(environment);
+    return MIXPREC_OK;
+}
+
+MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
+                                         uint64_t step) {
+    volatile double x = peak;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    x = mixprec_warmup_cosine_run_(x, least, warmup_steps, total_steps, step);
+    mixprec_fp_end_(environment);
+    return x;
+}
+#endif
+
+/* ---- policies ---- */
+
+#ifndef MIXPREC_NO_POLICY
+MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text) {
+    static const struct {
+        const char *name; /* between spaces */
+        mixprec_policy policy;
+    } presets[] = {
+        {" O0 ", {MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, 0, 0, 0}},
+        {" O1 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
+        {" O2 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 1, 1}},
+        {" O3 ", {MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 0, 0}},
+        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
+        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 1, 0, 0}},
+        {" fp8_hybrid ", {MIXPREC_F32, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_E5M2, 1, 0, 0}},
+    };
+    mixprec_policy p = MIXPREC_ZERO_;
+    size_t length = 0, i;
+    int keys = 0;
+    if (!policy || !text)
+        return MIXPREC_ERR_NULL;
+    for (; text[length]; length++)
+        keys |= text[length] == '=';
+    for (i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (mixprec_in_list_(presets[i].name, text, length)) {
+            *policy = presets[i].policy;
+            return MIXPREC_OK;
+        }
+    if (!keys)
+        p.param = p.compute = p.output = p.gradient = mixprec_policy_dtype_(text, length);
+    for (i = 0; keys && i <= length; i++) {
+        mixprec_dtype dtype, *field;
+        const char *key = text + i;
+        size_t key_length = 0, value_length = 0;
+        while (key[key_length] && key[key_length] != '=' && key[key_length] != ',')
+            key_length++;
+        if (key[key_length] != '=')
+            return MIXPREC_ERR_POLICY;
+        while (key[key_length + 1 + value_length] && key[key_length + 1 + value_length] != ',')
+            value_length++;
+        field = mixprec_in_list_(" p params ", key, key_length)     ? &p.param
+                : mixprec_in_list_(" c compute ", key, key_length)  ? &p.compute
+                : mixprec_in_list_(" o output ", key, key_length)   ? &p.output
+                : mixprec_in_list_(" g gradient ", key, key_length) ? &p.gradient
+                                                                    : NULL;
+        dtype = mixprec_policy_dtype_(key + key_length + 1, value_length);
+        if (!field || *field != MIXPREC_NONE || dtype == MIXPREC_NONE)
+            return MIXPREC_ERR_POLICY;
+        *field = dtype;
+        i += key_length + 1 + value_length;
+    }
+    if (keys && p.param == MIXPREC_NONE)
+        p.param = MIXPREC_F32;
+    if (p.compute == MIXPREC_NONE)
+        p.compute = p.param;
+    if (p.output == MIXPREC_NONE)
+        p.output = p.compute;
+    if (p.gradient == MIXPREC_NONE)
+        p.gradient = p.compute;
+    if (!mixprec_policy_is_sound_(&p))
+        return MIXPREC_ERR_POLICY;
+    p.per_operation = 1;
+    p.loss_scaling = p.compute == MIXPREC_F16 || p.gradient == MIXPREC_F16;
+    *policy = p;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy) {
+    static const char keys[4][4] = {"p=", ",c=", ",o=", ",g="};
+    mixprec_dtype dtypes[4];
+    char line[64];
+    size_t length = 0, i, j;
+    if (!text || !policy)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_policy_is_sound_(policy))
+        return MIXPREC_ERR_DTYPE;
+    dtypes[0] = policy->param;
+    dtypes[1] = policy->compute;
+    dtypes[2] = policy->output;
+    dtypes[3] = policy->gradient;
+    for (i = 0; i < (policy->gradient == policy->compute ? 3u : 4u); i++) {
+        const char *name = mixprec_policy_name_(dtypes[i]);
+        for (j = 0; keys[i][j]; j++)
+            line[length++] = keys[i][j];
+        for (j = 0; name[j]; j++)
+            line[length++] = name[j];
+    }
+    line[length++] = 0;
+    if (length > size)
+        return MIXPREC_ERR_RANGE;
+    mixprec_copy_(text, line, length);
+    return MIXPREC_OK;
+}
+
+/* The lists of PyTorch's documentation, "Automatic Mixed Precision package", CUDA ops; and attention, which
+   aten/src/ATen/autocast_mode.h has, too. */
+MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
+    static const char low[] = " __matmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul multi_dot conv1d conv2d "
+                              "conv3d conv_transpose1d conv_transpose2d conv_transpose3d GRUCell linear LSTMCell "
+                              "matmul mm mv prelu RNNCell scaled_dot_product_attention ";
+    static const char f32[] =
+        " __pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss "
+        "cdist cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss "
+        "kl_div l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss "
+        "multilabel_margin_loss multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
+        "rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum renorm tan triplet_margin_loss ";
+    static const char promote[] =
+        " addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot ";
+    size_t length = 0;
+    while (operation && operation[length])
+        length++;
+    return mixprec_in_list_(low, operation, length)       ? MIXPREC_AUTOCAST_LOW
+           : mixprec_in_list_(f32, operation, length)     ? MIXPREC_AUTOCAST_F32
+           : mixprec_in_list_(promote, operation, length) ? MIXPREC_AUTOCAST_PROMOTE
+                                                          : MIXPREC_AUTOCAST_UNLISTED;
+}
+
+MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
+                                                   mixprec_dtype widest) {
+    static const char norms[] = " batch_norm group_norm instance_norm layer_norm rms_norm ";
+    size_t length = 0;
+    if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
+        return MIXPREC_NONE;
+    while (operation[length])
+        length++;
+    if (!policy->per_operation)
+        return policy->f32_norms && mixprec_in_list_(norms, operation, length) ? MIXPREC_F32 : policy->compute;
+    switch (mixprec_autocast_of(operation)) {
+    case MIXPREC_AUTOCAST_LOW: return policy->compute;
+    case MIXPREC_AUTOCAST_F32: return widest == MIXPREC_F64 ? widest : MIXPREC_F32;
+    case MIXPREC_AUTOCAST_PROMOTE:
+        return mixprec_size_of_(widest) < mixprec_size_of_(policy->output) ? policy->output : widest;
+    case MIXPREC_AUTOCAST_UNLISTED: break;
+    }
+    return widest;
+}
+#endif
+
+/* ---- checkpoints ---- */
+
+#ifndef MIXPREC_NO_CHECKPOINT
+MIXPREC_API uint64_t mixprec_checkpoint_size(const mixprec_checkpoint_item *items, size_t count) {
+    return mixprec_checkpoint_check_(items, count) == MIXPREC_OK ? mixprec_checkpoint_bytes_(items, count) : 0;
+}
+
+MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_write write, void *context) {
+    mixprec_stream_ s;
+    mixprec_status status = mixprec_checkpoint_check_(items, count);
+    if (status == MIXPREC_OK && !write)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    s.mode = MIXPREC_SAVE_;
+    s.write = write;
+    s.context = context;
+    s.offset = s.hash = 0;
+    s.fill = 0;
+    s.status = MIXPREC_OK;
+    mixprec_expect_bytes_(&s, mixprec_magic_, sizeof mixprec_magic_);
+    mixprec_expect_(&s, 1, 4);
+    mixprec_expect_(&s, count, 4);
+    mixprec_expect_(&s, mixprec_checkpoint_bytes_(items, count), 8);
+    mixprec_walk_(&s, items, count);
+    s.hash = mixprec_hash_(s.hash, s.bytes, s.fill);
+    mixprec_flush_(&s);
+    mixprec_expect_(&s, s.hash, 8);
+    mixprec_flush_(&s);
+    return s.status;
+}
+
+MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
+                                                   mixprec_read read, void *context) {
+    mixprec_stream_ s;
+    mixprec_status status = mixprec_checkpoint_check_(items, count);
+    if (status == MIXPREC_OK && !read)
+        status = MIXPREC_ERR_NULL;
+    if (status != MIXPREC_OK)
+        return status;
+    s.read = read;
+    s.context = context;
+    s.hash = 0;
+    s.status = MIXPREC_OK;
+    status = mixprec_checkpoint_verify_(&s, count);
+    for (s.mode = MIXPREC_COMPARE_; s.mode <= MIXPREC_LOAD_ && status == MIXPREC_OK; s.mode++) {
+        s.offset = MIXPREC_HEADER_BYTES_;
+        mixprec_walk_(&s, items, count);
+        status = s.status;
+    }
+    return status;
+}
+
+MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n) {
+    mixprec_buffer *b = (mixprec_buffer *)buffer;
+    if (n > b->size - b->used)
+        return 0;
+    mixprec_copy_(b->bytes + b->used, bytes, n);
+    b->used += n;
+    return n;
+}
+
+MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n) {
+    const mixprec_buffer *b = (const mixprec_buffer *)buffer;
+    if (offset >= b->size)
+        return 0;
+    n = mixprec_min_(n, b->size - (size_t)offset);
+    mixprec_copy_(bytes, b->bytes + (size_t)offset, n);
+    return n;
+}
+#endif
+
+/* ---- layers ---- */
+
+#ifndef MIXPREC_NO_LAYERS
+/* An argument of a layer: an array of `count` elements of a type. */
+enum { MIXPREC_IN_ = 0, MIXPREC_OUT_ = 1, MIXPREC_OPTIONAL_ = 2, MIXPREC_SAME_ = 4 /* may be the first argument */ };
+typedef struct mixprec_argument_ {
+    const void *data;
+    mixprec_dtype type; /* f32 for targets, too: four bytes */
+    size_t count;
+    int role;
+} mixprec_argument_;
+
+static mixprec_argument_ mixprec_argument_of_(const void *data, mixprec_dtype type, size_t count, int role) {
+    mixprec_argument_ a;
+    a.data = data;
+    a.type = type;
+    a.count = count;
+    a.role = role;
+    return a;
+}
+
+/* a * b, or SIZE_MAX. */
+static size_t mixprec_count_(size_t a, size_t b) {
+    return b && a > SIZE_MAX / b ? SIZE_MAX : a * b;
+}
+
+static mixprec_status mixprec_check_arguments_(const mixprec_argument_ *a, int count) {
+    int i, j;
+    for (i = 0; i < count; i++)
+        if (!mixprec_is_compute_type_(a[i].type) || a[i].type == MIXPREC_F64)
+            return MIXPREC_ERR_DTYPE;
+    for (i = 0; i < count; i++)
+        if (a[i].count > SIZE_MAX / 16)
+            return MIXPREC_ERR_SIZE;
+    for (i = 0; i < count; i++)
+        if (a[i].count && !a[i].data && !(a[i].role & MIXPREC_OPTIONAL_))
+            return MIXPREC_ERR_NULL;
+    for (i = 0; i < count; i++)
+        for (j = 0; (a[i].role & MIXPREC_OUT_) && a[i].data && j < count; j++) {
+            size_t size = mixprec_size_of_(a[i].type), other = mixprec_size_of_(a[j].type);
+            int same = i == 0 && (a[j].role & MIXPREC_SAME_) && a[i].data == a[j].data && size == other;
+            if (i != j && a[j].data && !same &&
+                mixprec_overlap_(a[i].data, a[i].count * size, a[j].data, a[j].count * other))
+                return MIXPREC_ERR_OVERLAP;
+        }
+    return MIXPREC_OK;
+}
+
+static mixprec_tensor_ mixprec_tensor_of_(const void *data, mixprec_dtype type) {
+    mixprec_tensor_ t;
+    t.kernels = mixprec_kernels_of_(MIXPREC_ISA_AUTO);
+    t.data = (char *)(uintptr_t)data; /* only outputs are written */
+    t.type = type;
+    return t;
+}
+
+/* Finite and from 0 to `most`, told from the bits. */
+static int mixprec_is_parameter_(double x, double most) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    return bits << 1 == 0 || bits <= mixprec_f64_bits_(most);
+}
+#define MIXPREC_F64_MAX_ 1.7976931348623157e308
+
+static mixprec_status mixprec_check_indices_(const int32_t *indices, size_t n, size_t limit) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (indices[i] >= 0 && (size_t)indices[i] >= limit)
+            return MIXPREC_ERR_INDEX;
+    return MIXPREC_OK;
+}
+
+/* What follows the checks: nothing for an error, or where there is nothing to do; else the call, in the default
+   floating-point environment. */
+#define MIXPREC_RUN_(status, something, call)                                                                          \
+    do {                                                                                                               \
+        if ((status) == MIXPREC_OK && (something)) {                                                                   \
+            mixprec_fp_ environment_ = mixprec_fp_begin_();                                                            \
+            call;                                                                                                      \
+            mixprec_fp_end_(environment_);                                                                             \
+        }                                                                                                              \
+        return status;                                                                                                 \
+    } while (0)
+
+MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            size_t n, mixprec_activation activation) {
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && (unsigned)activation > (unsigned)MIXPREC_ACTIVATION_TANH)
+        status = MIXPREC_ERR_ACTIVATION;
+    MIXPREC_RUN_(
+        status, n,
+        mixprec_activate_run_(mixprec_tensor_of_(y, y_type), NULL, mixprec_tensor_of_(x, x_type), n, activation));
+}
+
+MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     size_t n, mixprec_activation activation) {
+    mixprec_argument_ a[3];
+    mixprec_tensor_ gradient;
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK && (unsigned)activation > (unsigned)MIXPREC_ACTIVATION_TANH)
+        status = MIXPREC_ERR_ACTIVATION;
+    gradient = mixprec_tensor_of_(dy, dy_type);
+    MIXPREC_RUN_(status, n,
+                 mixprec_activate_run_(mixprec_tensor_of_(dx, dx_type), &gradient, mixprec_tensor_of_(x, x_type), n,
+                                       activation));
+}
+
+static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns, int logarithm) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    MIXPREC_RUN_(
+        status, n,
+        mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), rows, columns, logarithm));
+}
+MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                           size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 0);
+}
+MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                               size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 1);
+}
+
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(y, y_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 3);
+    MIXPREC_RUN_(status, n,
+                 mixprec_softmax_backward_run_(mixprec_tensor_of_(dx, dx_type), mixprec_tensor_of_(dy, dy_type),
+                                               mixprec_tensor_of_(y, y_type), rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
+                                                 const void *logits, mixprec_dtype logits_type, const int32_t *targets,
+                                                 size_t rows, size_t columns, double scale) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[4];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dlogits, dlogits_type, n, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[1] = mixprec_argument_of_(losses, MIXPREC_F32, rows, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[2] = mixprec_argument_of_(logits, logits_type, n, MIXPREC_SAME_);
+    a[3] = mixprec_argument_of_(targets, MIXPREC_F32, rows, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 4);
+    if (status == MIXPREC_OK && n)
+        status = mixprec_check_indices_(targets, rows, columns);
+    MIXPREC_RUN_(status, n,
+                 mixprec_cross_entropy_run_(mixprec_tensor_of_(dlogits, dlogits_type), losses,
+                                            mixprec_tensor_of_(logits, logits_type), targets, rows, columns, scale));
+}
+
+/* The layout of a normalisation, and its arguments that all have: rows of a matrix, or the channels of a tensor. */
+static void mixprec_norm_rows_(mixprec_norm_ *norm, size_t rows, size_t columns) {
+    static const mixprec_norm_ none = MIXPREC_ZERO_;
+    *norm = none;
+    norm->groups = rows;
+    norm->group.segments = 1;
+    norm->group.length = norm->step = columns;
+    norm->centred = 1;
+}
+static void mixprec_norm_channels_(mixprec_norm_ *norm, size_t samples, size_t channels, size_t pixels) {
+    mixprec_norm_rows_(norm, channels, pixels);
+    norm->group.segments = samples;
+    norm->group.stride = channels * pixels;
+    norm->by_group = 1;
+}
+
+/* Forward: y, mean, rstd, running_mean, running_variance (outputs) and x, gamma, beta, variance (inputs), of which those
+   set in *norm are given. */
+static mixprec_status mixprec_norm_forward_(mixprec_norm_ *norm, void *y, mixprec_dtype y_type, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, const void *beta,
+                                            mixprec_dtype parameter_type, size_t n) {
+    size_t parameters = norm->by_group ? norm->groups : norm->group.length;
+    int out = MIXPREC_OUT_ | MIXPREC_OPTIONAL_;
+    mixprec_argument_ a[9];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(gamma, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[3] = mixprec_argument_of_(beta, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[4] = mixprec_argument_of_(norm->mean, MIXPREC_F32, norm->groups, norm->variance ? MIXPREC_IN_ : out);
+    a[5] = mixprec_argument_of_(norm->rstd, MIXPREC_F32, norm->groups, out);
+    a[6] = mixprec_argument_of_(norm->running_mean, MIXPREC_F32, norm->groups, out);
+    a[7] = mixprec_argument_of_(norm->running_variance, MIXPREC_F32, norm->groups, out);
+    a[8] = mixprec_argument_of_(norm->variance, MIXPREC_F32, norm->groups, MIXPREC_OPTIONAL_);
+    status = mixprec_check_arguments_(a, 9);
+    if (status == MIXPREC_OK &&
+        (!mixprec_is_parameter_(norm->epsilon, MIXPREC_F64_MAX_) || !mixprec_is_parameter_(norm->momentum, 1)))
+        status = MIXPREC_ERR_PARAMETER;
+    norm->y = mixprec_tensor_of_(y, y_type);
+    norm->x = mixprec_tensor_of_(x, x_type);
+    norm->gamma = mixprec_tensor_of_(gamma, parameter_type);
+    norm->beta = mixprec_tensor_of_(beta, parameter_type);
+    MIXPREC_RUN_(status, n, mixprec_norm_run_(norm));
+}
+
+static mixprec_status mixprec_norm_backward_(mixprec_norm_ *norm, void *dx, mixprec_dtype dx_type, float *dgamma,
+                                             float *dbeta, const void *dy, mixprec_dtype dy_type, const void *x,
+                                             mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                             const float *mean, const float *rstd, size_t n) {
+    size_t parameters = norm->by_group ? norm->groups : norm->group.length;
+    int out = MIXPREC_OUT_ | MIXPREC_OPTIONAL_;
+    mixprec_argument_ a[8];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dx, dx_type, n, out);
+    a[1] = mixprec_argument_of_(dgamma, MIXPREC_F32, parameters, out);
+    a[2] = mixprec_argument_of_(dbeta, MIXPREC_F32, parameters, out);
+    a[3] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
+    a[4] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[5] = mixprec_argument_of_(gamma, parameter_type, parameters, MIXPREC_OPTIONAL_);
+    a[6] = mixprec_argument_of_(mean, MIXPREC_F32, norm->groups, norm->centred ? MIXPREC_IN_ : MIXPREC_OPTIONAL_);
+    a[7] = mixprec_argument_of_(rstd, MIXPREC_F32, norm->groups, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 8);
+    norm->dx = mixprec_tensor_of_(dx, dx_type);
+    norm->dy = mixprec_tensor_of_(dy, dy_type);
+    norm->x = mixprec_tensor_of_(x, x_type);
+    norm->gamma = mixprec_tensor_of_(gamma, parameter_type);
+    norm->mean = (float *)(uintptr_t)mean; /* the backward pass only reads them */
+    norm->rstd = (float *)(uintptr_t)rstd;
+    norm->dgamma = dgamma;
+    norm->dbeta = dbeta;
+    MIXPREC_RUN_(status, n, mixprec_norm_backward_run_(norm));
+}
+
+MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, size_t rows, size_t columns,
+                                              double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.mean = mean;
+    norm.rstd = rstd;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t rows, size_t columns) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, dbeta, dy, dy_type, x, x_type, gamma, parameter_type,
+                                  mean, rstd, mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_rms_norm(void *y, mixprec_dtype y_type, float *rstd, const void *x,
+                                            mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
+                                            size_t rows, size_t columns, double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.centred = 0;
+    norm.rstd = rstd;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, NULL, parameter_type,
+                                 mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, const void *dy,
+                                                     mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
+                                                     const void *gamma, mixprec_dtype parameter_type, const float *rstd,
+                                                     size_t rows, size_t columns) {
+    mixprec_norm_ norm;
+    mixprec_norm_rows_(&norm, rows, columns);
+    norm.centred = 0;
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, NULL, dy, dy_type, x, x_type, gamma, parameter_type, NULL,
+                                  rstd, mixprec_count_(rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
+                                              mixprec_dtype x_type, const void *gamma, const void *beta,
+                                              mixprec_dtype parameter_type, float *running_mean,
+                                              float *running_variance, double momentum, size_t samples, size_t channels,
+                                              size_t pixels, double epsilon) {
+    mixprec_norm_ norm;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    norm.mean = mean;
+    norm.rstd = rstd;
+    norm.running_mean = running_mean;
+    norm.running_variance = running_variance;
+    norm.momentum = momentum;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y_type, const void *x,
+                                                        mixprec_dtype x_type, const void *gamma, const void *beta,
+                                                        mixprec_dtype parameter_type, const float *running_mean,
+                                                        const float *running_variance, size_t samples, size_t channels,
+                                                        size_t pixels, double epsilon) {
+    mixprec_norm_ norm;
+    if (!running_variance)
+        return MIXPREC_ERR_NULL;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    norm.mean = (float *)(uintptr_t)running_mean; /* only read: the variance is given */
+    norm.variance = running_variance;
+    norm.epsilon = epsilon;
+    return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,
+                                 mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_batch_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
+                                                       const void *dy, mixprec_dtype dy_type, const void *x,
+                                                       mixprec_dtype x_type, const void *gamma,
+                                                       mixprec_dtype parameter_type, const float *mean,
+                                                       const float *rstd, size_t samples, size_t channels,
+                                                       size_t pixels) {
+    mixprec_norm_ norm;
+    mixprec_norm_channels_(&norm, samples, channels, pixels);
+    return mixprec_norm_backward_(&norm, dx, dx_type, dgamma, dbeta, dy, dy_type, x, x_type, gamma, parameter_type,
+                                  mean, rstd, mixprec_count_(mixprec_count_(samples, channels), pixels));
+}
+
+MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                            const void *bias, mixprec_dtype bias_type, size_t rows, size_t columns) {
+    size_t n = mixprec_count_(rows, columns);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    a[2] = mixprec_argument_of_(bias, bias_type, columns, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    MIXPREC_RUN_(status, n,
+                 mixprec_bias_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type),
+                                   mixprec_tensor_of_(bias, bias_type), rows, columns));
+}
+
+MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
+                                                 size_t columns, size_t ld) {
+    size_t n;
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    if (ld == 0)
+        ld = columns;
+    n = rows && columns ? mixprec_count_(rows - 1, ld) : 0;
+    n = rows && columns && n < SIZE_MAX / 16 && columns < SIZE_MAX / 16 ? n + columns : n;
+    a[0] = mixprec_argument_of_(dbias, MIXPREC_F32, columns, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && ld < columns)
+        status = MIXPREC_ERR_LEADING_DIMENSION;
+    MIXPREC_RUN_(status, n, mixprec_add_rows_run_(dbias, mixprec_tensor_of_(dy, dy_type), NULL, rows, columns, ld));
+}
+
+MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
+                                             const int32_t *tokens, size_t count, size_t vocabulary, size_t width) {
+    size_t n = mixprec_count_(count, width);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(table, table_type, mixprec_count_(vocabulary, width), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_indices_(tokens, count, vocabulary);
+    MIXPREC_RUN_(status, n,
+                 mixprec_embedding_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(table, table_type), tokens,
+                                        count, width));
+}
+
+MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void *dy, mixprec_dtype dy_type,
+                                                      const int32_t *tokens, size_t count, size_t vocabulary,
+                                                      size_t width) {
+    size_t n = mixprec_count_(count, width);
+    mixprec_argument_ a[3];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(dtable, MIXPREC_F32, mixprec_count_(vocabulary, width), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, 3);
+    if (status == MIXPREC_OK)
+        status = mixprec_check_indices_(tokens, count, vocabulary);
+    MIXPREC_RUN_(status, n,
+                 mixprec_add_rows_run_(dtable, mixprec_tensor_of_(dy, dy_type), tokens, count, width, width));
+}
+
+MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
+                                           float probability, uint64_t seed, uint64_t offset) {
+    mixprec_argument_ a[2];
+    mixprec_status status;
+    a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
+    status = mixprec_check_arguments_(a, 2);
+    if (status == MIXPREC_OK && mixprec_f32_bits_(probability) << 1 != 0 &&
+        mixprec_f32_bits_(probability) > 0x3F800000u)
+        status = MIXPREC_ERR_PARAMETER;
+    MIXPREC_RUN_(status, n,
+                 mixprec_dropout_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), n, probability,
+                                      seed, offset));
+}
+
+#ifndef MIXPREC_NO_GEMM
+/* A convolution's sizes in elements, for one image, and its matrices: `depth` = channels x kernel, `points` = output
+   pixels. */
+typedef struct mixprec_conv_plan_ {
+    mixprec_conv2d layer; /* with strides and dilations that are not 0 */
+    size_t out_height, out_width, depth, points, image, output, weights;
+    size_t columns_bytes, sums_bytes, bytes; /* workspace: im2col's matrix, sums before the bias, and with GEMM's */
+} mixprec_conv_plan_;
+
+/* The outputs along one axis; 0 when there is none. */
+static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, size_t dilation, size_t padding) {
+    size_t reach = mixprec_count_(dilation, kernel - 1), padded = size + 2 * padding;
+    if (!size || !kernel || padding > SIZE_MAX / 4 || size > SIZE_MAX / 4 || reach >= padded)
+        return 0;
+    return (padded - 1 - reach) / stride + 1;
+}
+
+/* One product of the three passes; the operands are f32 where only the workspace is asked for. */
+static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
+                                            mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
+                                            mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
+    static const mixprec_gemm_desc none = MIXPREC_ZERO_;
+    mixprec_gemm_desc d = none;
+    d.m = m;
+    d.n = n;
+    d.k = k;
+    d.trans_a = trans_a;
+    d.a = a;
+    d.a_type = a_type;
+    d.trans_b = trans_b;
+    d.b = b;
+    d.b_type = b_type;
+    d.c = c;
+    d.c_type = c_type;
+    return d;
+}
+
+static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec_conv_plan_ *plan) {
+    static const double one = 1;
+    mixprec_conv2d *l = &plan->layer;
+    size_t i, best;
+    if (!layer)
+        return MIXPREC_ERR_NULL;
+    *l = *layer;
+    l->stride_y += l->stride_y == 0;
+    l->stride_x += l->stride_x == 0;
+    l->dilation_y += l->dilation_y == 0;
+    l->dilation_x += l->dilation_x == 0;
+    plan->out_height = mixprec_conv_outputs_(l->height, l->kernel_height, l->stride_y, l->dilation_y, l->padding_y);
+    plan->out_width = mixprec_conv_outputs_(l->width, l->kernel_width, l->stride_x, l->dilation_x, l->padding_x);
+    if (!plan->out_height || !plan->out_width || !l->channels || !l->filters)
+        return MIXPREC_ERR_PARAMETER;
+    plan->depth = mixprec_count_(l->channels, mixprec_count_(l->kernel_height, l->kernel_width));
+    plan->points = mixprec_count_(plan->out_height, plan->out_width);
+    plan->image = mixprec_count_(l->channels, mixprec_count_(l->height, l->width));
+    plan->output = mixprec_count_(l->filters, plan->points);
+    plan->weights = mixprec_count_(l->filters, plan->depth);
+    if (mixprec_count_(plan->depth, plan->points) > SIZE_MAX / 64 || plan->output > SIZE_MAX / 64)
+        return MIXPREC_ERR_SIZE;
+    plan->columns_bytes = plan->depth * plan->points * 4;
+    plan->sums_bytes = plan->output * 4;
+    plan->bytes = 0;
+    for (i = 0; i < 3; i++) {
+        mixprec_gemm_desc d =
+            i == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F16)
+            : i == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32)
+                     : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
+                                          MIXPREC_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32);
+        mixprec_status status;
+        if (i == 2)
+            d.beta = &one;
+        status = mixprec_gemm_workspace(&d, &best, NULL);
+        if (status != MIXPREC_OK)
+            return status;
+        plan->bytes = best > plan->bytes ? best : plan->bytes;
+    }
+    plan->bytes += plan->columns_bytes + plan->sums_bytes + 16; /* 16: to align */
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    if (status == MIXPREC_OK && (!height || !width))
+        return MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK) {
+        *height = plan.out_height;
+        *width = plan.out_width;
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    if (status == MIXPREC_OK && !bytes)
+        return MIXPREC_ERR_NULL;
+    if (status == MIXPREC_OK)
+        *bytes = plan.bytes;
+    return status;
+}
+
+/* Checks the arguments with the workspace as the last; its parts are aligned for f32. */
+static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixprec_argument_ *a, int count,
+                                          void *workspace, size_t workspace_size, char **columns, float **sums,
+                                          mixprec_gemm_desc *d) {
+    mixprec_status status;
+    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3, plan->layer.batch ? workspace_size : 0, MIXPREC_OUT_);
+    status = mixprec_check_arguments_(a, count + 1);
+    if (status != MIXPREC_OK)
+        return status;
+    if (plan->layer.batch && (!workspace || workspace_size < plan->bytes))
+        return MIXPREC_ERR_WORKSPACE;
+    *columns = (char *)workspace + (16 - (uintptr_t)workspace % 16) % 16;
+    *sums = (float *)(void *)(*columns + plan->columns_bytes);
+    d->workspace = *columns + plan->columns_bytes + plan->sums_bytes;
+    d->workspace_size = plan->bytes - plan->columns_bytes - plan->sums_bytes - 16;
+    return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
+                                                  const void *x, mixprec_dtype x_type, const void *weight,
+                                                  mixprec_dtype weight_type, const void *bias, mixprec_dtype bias_type,
+                                                  void *workspace, size_t workspace_size) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    size_t x_size = mixprec_size_of_(x_type), y_size = mixprec_size_of_(y_type), i;
+    mixprec_argument_ a[5];
+    mixprec_gemm_desc d;
+    char *columns;
+    float *sums;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(l->filters, plan.points, plan.depth, MIXPREC_NO_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
+                           NULL, x_type, NULL, y_type);
+    a[0] = mixprec_argument_of_(y, y_type, mixprec_count_(l->batch, plan.output), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
+    a[3] = mixprec_argument_of_(bias, bias_type, l->filters, MIXPREC_OPTIONAL_);
+    status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
+    d.b = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        d.c = bias ? (char *)sums : (char *)y + i * plan.output * y_size;
+        d.c_type = bias ? MIXPREC_F32 : y_type;
+        status = mixprec_gemm_ex(&d);
+        if (bias) {
+            mixprec_fp_ environment = mixprec_fp_begin_();
+            mixprec_conv_bias_run_(mixprec_tensor_of_(y, y_type), i * plan.output, sums,
+                                   mixprec_tensor_of_(bias, bias_type), l->filters, plan.points);
+            mixprec_fp_end_(environment);
+        }
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *layer, void *dx, mixprec_dtype dx_type,
+                                                         const void *dy, mixprec_dtype dy_type, const void *weight,
+                                                         mixprec_dtype weight_type, void *workspace,
+                                                         size_t workspace_size) {
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    mixprec_argument_ a[4];
+    mixprec_gemm_desc d;
+    mixprec_fp_ environment;
+    char *columns;
+    float *sums;
+    size_t i;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(plan.depth, plan.points, l->filters, MIXPREC_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
+                           NULL, dy_type, NULL, MIXPREC_F32);
+    a[0] = mixprec_argument_of_(dx, dx_type, mixprec_count_(l->batch, plan.image), MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
+    a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
+    status = mixprec_conv_check_(&plan, a, 3, workspace, workspace_size, &columns, &sums, &d);
+    d.c = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        d.b = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
+        status = mixprec_gemm_ex(&d);
+        environment = mixprec_fp_begin_();
+        mixprec_col2im_run_(l, mixprec_tensor_of_(dx, dx_type), i, (const float *)(const void *)columns,
+                            plan.out_height, plan.out_width);
+        mixprec_fp_end_(environment);
+    }
+    return status;
+}
+
+MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *layer, float *dweight, float *dbias,
+                                                          const void *dy, mixprec_dtype dy_type, const void *x,
+                                                          mixprec_dtype x_type, void *workspace,
+                                                          size_t workspace_size) {
+    static const double one = 1;
+    mixprec_conv_plan_ plan;
+    mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    const mixprec_conv2d *l = &plan.layer;
+    size_t x_size = mixprec_size_of_(x_type), i;
+    mixprec_argument_ a[5];
+    mixprec_gemm_desc d;
+    char *columns;
+    float *sums;
+    if (status != MIXPREC_OK)
+        return status;
+    d = mixprec_conv_gemm_(l->filters, plan.depth, plan.points, MIXPREC_NO_TRANS, NULL, dy_type, MIXPREC_TRANS, NULL,
+                           x_type, dweight, MIXPREC_F32);
+    d.beta = &one;
+    a[0] = mixprec_argument_of_(dweight, MIXPREC_F32, plan.weights, MIXPREC_OUT_);
+    a[1] = mixprec_argument_of_(dbias, MIXPREC_F32, l->filters, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
+    a[2] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
+    a[3] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
+    status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
+    d.b = columns;
+    for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
+        d.a = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
+        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        status = mixprec_gemm_ex(&d);
+        if (dbias) {
+            mixprec_fp_ environment = mixprec_fp_begin_();
+            mixprec_conv_bias_gradient_run_(dbias, mixprec_tensor_of_(dy, dy_type), i * plan.output, l->filters,
+                                            plan.points);
+            mixprec_fp_end_(environment);
+        }
+    }
+    return status;
+}
+#endif
 #endif
 
 #endif /* MIXPREC_IMPLEMENTED_ */

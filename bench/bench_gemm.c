@@ -17,9 +17,9 @@ typedef struct gemm_case {
 } gemm_case;
 
 /* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
-typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, TWO_THREADS, NATIVE } gemm_variant;
-static const char *const variant_names[] = {"mixprec", "mixprec packed", "mixprec scaled", "mixprec 2 cores",
-                                            "mixprec native"};
+typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, NATIVE, TWO_THREADS } gemm_variant;
+static const char *const variant_names[] = {"mixprec", "mixprec packed", "mixprec scaled", "mixprec native",
+                                            "mixprec 2 cores"};
 
 typedef struct gemm_run {
     const gemm_case *shape;
@@ -92,9 +92,9 @@ static void library_gemm(const gemm_run *run, const unsigned char *b) {
     desc.c = run->c;
     desc.parallel_for = parallel_for;
     desc.threads = run->variant == TWO_THREADS ? 2 : (size_t)bench_option.threads;
-    desc.native = run->variant == NATIVE;
     if (run->variant == PACKED)
         desc.packed_size = run->packed_bytes;
+    desc.native = run->variant == NATIVE;
     if (run->variant == BLOCK_SCALES)
         desc.scale_a = desc.scale_b = blocks;
     bench_check(mixprec_gemm_ex(&desc));
@@ -371,15 +371,14 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         if ((dtype == MIXPREC_F32 || dtype == MIXPREC_F16) && bench_option.threads == 1 && bench_machine.cores > 1)
             add_run(plan, &run, limit);
     }
+    run.variant = NATIVE;
+    if (dtype == MIXPREC_BF16 && mixprec_native_available(dtype, dtype))
+        add_run(plan, &run, limit);
     if (operands->packed) {
         run.variant = PACKED;
         run.packed = operands->packed;
         run.packed_bytes = operands->packed_bytes;
         add_run(plan, &run, limit);
-    }
-    if (mixprec_native_available(dtype, dtype) && shape->m > 4) { /* fewer rows do not use the unit */
-        run.variant = NATIVE;
-        add_run(plan, &run, 8);
     }
     run.variant = PLAIN;
     run.isa = MIXPREC_ISA_C;

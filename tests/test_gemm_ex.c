@@ -466,8 +466,10 @@ static void draw_problem(int focus) {
         now.n = draw_large[1];
         now.k = draw_large[2];
         now.batch = 1;
-        a.type = all_dtypes[2 + random_below(4)];
-        b.type = all_dtypes[2 + random_below(4)];
+        if (now.m * now.n * now.k > 3000000) { /* not both oracles */
+            a.type = all_dtypes[2 + random_below(4)];
+            b.type = all_dtypes[2 + random_below(4)];
+        }
     }
     now.alpha = one_in(2) ? 1 : one_in(15) ? 0 : PICK(factors);
     now.beta = one_in(2) ? 0 : PICK(factors);
@@ -478,6 +480,10 @@ static void draw_problem(int focus) {
         now.trans_b = now.trans_a ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
         now.n = now.m;
         now.beta = one_in(4) ? 0.5 : 0; /* 0: where half the work is enough */
+        if (one_in(8)) {                /* A A and A^T A^T, which are not symmetric */
+            now.k = now.m;
+            now.trans_b = now.trans_a;
+        }
     }
     if (wanted(focus, TRIANGLES)) {
         now.triangle = one_in(2) ? MIXPREC_LOWER : MIXPREC_UPPER;
@@ -497,6 +503,13 @@ static void draw_problem(int focus) {
     make_operand(&a, &a_memory, SLOT_A, now.trans_a ? now.k : now.m, now.trans_a ? now.m : now.k, 0, 1);
     if (now.a_is_b) {
         b = a;
+        if (b.layout != ARRAY && one_in(4)) { /* nor is A_l A_0^T */
+            size_t l;
+            b.layout = SHARED;
+            b.stride = 0;
+            for (l = 0; l < now.batch; l++)
+                b.at[l] = 0;
+        }
     } else
         make_operand(&b, &b_memory, SLOT_B, now.trans_b ? now.n : now.k, now.trans_b ? now.k : now.n, 0, 1);
     make_operand(&c, &c_memory, SLOT_C, now.m, now.n, 1, now.beta != 0);
@@ -862,7 +875,8 @@ static void backwards(void *context, size_t tasks, void (*task)(void *data, size
     *(size_t *)context = tasks;
     for (i = tasks; i-- > 0;) {
 #if HAVE_ENVIRONMENT
-        environment before = get_environment(), mine = environments[i % 8], after;
+        environment before = get_environment(), mine = environments[i % (sizeof environments / sizeof *environments)],
+                    after;
         set_environment(mine);
         task(data, i);
         after = get_environment();
@@ -932,11 +946,14 @@ static void choose_packed(mixprec_gemm_desc *d) {
 static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
     size_t best = 1, least = 1, size = 0;
     unsigned char *workspace = NULL;
-    int allocations_before = allocations;
+    int allocations_before = allocations, needs_workspace = 0;
     mixprec_status status;
     d.row_begin = row_begin;
     d.row_end = row_end;
-    if (one_in(2)) {
+#ifdef MIXPREC_NO_STDLIB
+    needs_workspace = d.packed_size != 0; /* portable C on the stack cannot read panels */
+#endif
+    if (needs_workspace || one_in(2)) {
         status = mixprec_gemm_workspace(&d, &best, &least);
         CHECK(status == MIXPREC_OK && least <= best, "workspace: status %d, best %zu, least %zu: %s", (int)status, best,
               least, describe());
@@ -950,7 +967,7 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
     tasks_seen = 0;
     {
 #if HAVE_ENVIRONMENT
-        environment before = get_environment(), mine = one_in(4) ? environments[random_below(8)] : before, after;
+        environment before = get_environment(), mine = one_in(4) ? PICK(environments) : before, after;
         set_environment(mine);
         status = mixprec_gemm_ex(&d);
         after = get_environment();
@@ -986,9 +1003,6 @@ static void run_somehow(mixprec_isa isa) {
     now_how = how;
     if (packed)
         choose_packed(&d);
-#ifdef MIXPREC_NO_STDLIB
-    packed = 0;
-#endif
     if (tasks)
         choose_tasks(&d);
     if (!ranges)
@@ -1035,6 +1049,9 @@ static void test_rounding(void) {
 }
 static void test_triangles(void) {
     run_random(TRIANGLES, 6, 400);
+}
+static void test_a_is_b(void) {
+    run_random(A_IS_B | ROUNDING | BATCHES, 15, 600);
 }
 static void test_everything(void) {
     run_random(EVERYTHING, 7, 500);
@@ -1170,11 +1187,13 @@ static void test_unread(void) {
 
 /* Packed once, used for many products, from a copy as if read from a file. */
 static void test_packed_reuse(void) {
-    static const size_t ms[] = {1, 2, 5, 17, 40, 150};
+    static const size_t ms[] = {1, 2, 5, 17, 40, 150}, several_blocks[] = {30, 70, 1300};
     int t, i, x;
     oracle_random_state = 11;
     for (t = 0; t < (test_quick ? 24 : 120); t++) {
+        draw_large = t % 3 ? NULL : several_blocks;
         draw_problem(0);
+        draw_large = NULL;
         if (now.values == SPECIAL) /* the bits of a NaN are not promised */
             continue;
         for (i = 0; i < ISA_COUNT; i++) {
@@ -1683,8 +1702,10 @@ static void test_packed_errors(void) {
         ;
     CHECK(i == size, "pack_b: wrote into too little");
     CHECK(mixprec_gemm_pack_b(&pack, b_memory.data, size) == MIXPREC_ERR_OVERLAP, "pack_b over B");
-    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data + b_memory.bytes / 8 * 8 - 8, size) == MIXPREC_ERR_OVERLAP, "over its end");
-    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data - size / 8 * 8 + 8, size) == MIXPREC_ERR_OVERLAP, "over its beginning");
+    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data + b_memory.bytes / 8 * 8 - 8, size) == MIXPREC_ERR_OVERLAP,
+          "over its end");
+    CHECK(mixprec_gemm_pack_b(&pack, b_memory.data - size / 8 * 8 + 8, size) == MIXPREC_ERR_OVERLAP,
+          "over its beginning");
     check_untouched("pack_b");
 
     CHECK(mixprec_gemm_pack_b(&pack, packed, size) == MIXPREC_OK, "pack_b");
@@ -1725,6 +1746,33 @@ static void test_packed_errors(void) {
     packed[0] ^= 1;
     check_error(&good, MIXPREC_ERR_PACKED, "another first byte", 0);
     packed[0] ^= 1;
+    for (i = 1; i < (size_t)ISA_COUNT; i++) { /* of the same size, for another instruction set */
+        mixprec_gemm_desc other;
+        size_t j;
+        memset(&other, 0, sizeof other);
+        other.m = 1;
+        other.n = 96;
+        other.k = 1;
+        other.a_type = other.b_type = other.c_type = MIXPREC_F16;
+        other.isa = all_isas[i];
+        other.b = a_memory.data;
+        if (!runs_here(all_isas[i]))
+            continue;
+        CHECK(mixprec_gemm_pack_b(&other, slots[SLOT_PACKED], SLOT_SIZE) == MIXPREC_OK, "pack_b");
+        CHECK(mixprec_gemm_pack_b_size(&other, &other.packed_size) == MIXPREC_OK, "pack_b_size");
+        other.workspace = slots[SLOT_WORKSPACE];
+        other.workspace_size = SLOT_SIZE;
+        other.a = a_memory.data;
+        other.b = slots[SLOT_PACKED];
+        other.c = slots[SLOT_C];
+        for (j = 1; j < (size_t)ISA_COUNT; j++)
+            if (runs_here(all_isas[j])) {
+                other.isa = all_isas[j];
+                CHECK(mixprec_gemm_ex(&other) == (i == j ? MIXPREC_OK : MIXPREC_ERR_PACKED), "packed for %s, on %s",
+                      path_name(all_isas[i]), path_name(all_isas[j]));
+            }
+    }
+    save(&c_memory);
     memset(slots[SLOT_PACKED], 0, size);
     BAD(b, slots[SLOT_PACKED], MIXPREC_ERR_PACKED, 0);
     BAD(b, NULL, MIXPREC_ERR_NULL, 0);
@@ -1770,6 +1818,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: bias and activations", test_bias},
         {"gemm_ex: rounding modes, overflow policies, random indices", test_rounding},
         {"gemm_ex: triangles", test_triangles},
+        {"gemm_ex: B is A", test_a_is_b},
         {"gemm_ex: all at once", test_everything},
         {"gemm_ex: many blocks", test_large},
         {"gemm_ex: activations", test_activations},
