@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme train builds targets size bench) format clean
+.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme train builds targets size neon bench) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -57,6 +57,8 @@ check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
+check-neon: ## all 2^32 floats in every mode and policy on NEON, emulated: hours, with progress
+	@sh tests/check_targets.sh --neon
 check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
 	@sh tests/check_bench.sh
 

@@ -1287,11 +1287,11 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
 
 /* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
    same products in another order with other roundings, and may take subnormal operands and results for 0. The result
-   is deterministic, but not that of another CPU. 1 when this CPU and this build have one for these two types: bf16 with
-   bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on AArch64 Linux
-   with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no error; nor has
-   it any with a packed B, or with so few rows of A that a transposed B is not packed. The x86-64 unit was tested on Zen
-   4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
+   does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
+   types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
+   AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
+   error; nor has it any with a packed B, or with up to 4 rows of A. The x86-64 unit was tested on Zen 4, the AArch64
+   ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -1982,7 +1982,7 @@ typedef struct mixprec_kernels_ {
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
-       i]. */
+       i]; with a dot-product unit as pack and tile agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
@@ -8640,12 +8640,11 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for up to 4
-   rows of a B as n x k: such a product waits for memory, and the unit's packing costs more (8 rows, Zen 4: 3.4 ms
-   against 3.8). */
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows:
+   4 x 4096 times 4096 x 4096 in bf16 took 3.7 ms on Zen 4, 3.5 ms without; 8 rows 4.4 and 5.9 ms. */
 static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && (d->m > 4 || !d->trans_b))
+    if (d->native && !d->packed_size && d->m > 4)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
     return native ? native : kernels;
 }
