@@ -1608,8 +1608,15 @@ MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
 #endif
     return saved;
 }
+/* Not the whole of it: how deep the register stack is has changed where the compiler moved a number across the switch.
+   Byte 0 is the control word, byte 4 the exception flags of the status word. */
 MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
-    __asm__ __volatile__("fldenv %0" : : "m"(saved.x87) : "memory");
+    unsigned char now[28];
+    __asm__ __volatile__("fnstenv %0" : "=m"(now)::"memory");
+    now[0] = saved.x87[0];
+    now[1] = saved.x87[1];
+    now[4] = saved.x87[4];
+    __asm__ __volatile__("fldenv %0" : : "m"(now) : "memory");
 #ifdef __SSE__
     __builtin_ia32_ldmxcsr(saved.mxcsr);
 #endif
