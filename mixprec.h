@@ -1799,8 +1799,15 @@ MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
 #endif
     return saved;
 }
+/* Not the whole of it: how deep the register stack is has changed where the compiler moved a number across the switch.
+   Byte 0 is the control word, byte 4 the exception flags of the status word. */
 MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
-    __asm__ __volatile__("fldenv %0" : : "m"(saved.x87) : "memory");
+    unsigned char now[28];
+    __asm__ __volatile__("fnstenv %0" : "=m"(now)::"memory");
+    now[0] = saved.x87[0];
+    now[1] = saved.x87[1];
+    now[4] = saved.x87[4];
+    __asm__ __volatile__("fldenv %0" : : "m"(now) : "memory");
 #ifdef __SSE__
     __builtin_ia32_ldmxcsr(saved.mxcsr);
 #endif
@@ -1969,8 +1976,10 @@ typedef struct mixprec_kernels_ {
     size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
 #endif
 
-    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
-    void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
+    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of one dtype of
+       tensors. Any n. */
+    void (*reduce)(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
+                   mixprec_reduction reduction, double center);
     /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
        dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
     uint32_t (*amax)(const void *x, size_t size, size_t n);
@@ -2583,21 +2592,34 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
 /* ---- reductions and optimisers: any n ---- */
 
 #ifndef MIXPREC_NO_REDUCE
-static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction,
-                              double center) {
-    size_t i;
-    for (i = 0; i < n; i++) {
-        double term = (double)x[i];
-        if (reduction == MIXPREC_SUM_ABS)
-            term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu);
-        else if (reduction == MIXPREC_DOT)
-            term = mixprec_times_(term, (double)y[i]);
-        else if (reduction == MIXPREC_SUM_SQUARES) {
-            term -= center;
-            MIXPREC_KEEP_(term);
-            term = mixprec_times_(term, term);
+static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
+                              mixprec_reduction reduction, double center) {
+    const size_t size = mixprec_size_of_(type);
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        float block_x[MIXPREC_LANES_], block_y[MIXPREC_LANES_];
+        const float *p = (const float *)x + i, *q = (const float *)y + (y ? i : 0);
+        count = mixprec_min_(n - i, MIXPREC_LANES_);
+        if (type != MIXPREC_F32) {
+            mixprec_load_c_(block_x, (const char *)x + i * size, type, count);
+            p = block_x;
+            if (reduction == MIXPREC_DOT)
+                mixprec_load_c_(block_y, (const char *)y + i * size, type, count);
+            q = block_y;
         }
-        lanes[i % MIXPREC_LANES_] += term;
+        for (j = 0; j < count; j++) {
+            double term = (double)p[j];
+            if (reduction == MIXPREC_SUM_ABS)
+                term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(p[j]) & 0x7FFFFFFFu);
+            else if (reduction == MIXPREC_DOT)
+                term = mixprec_times_(term, (double)q[j]);
+            else if (reduction == MIXPREC_SUM_SQUARES) {
+                term -= center;
+                MIXPREC_KEEP_(term);
+                term = mixprec_times_(term, term);
+            }
+            lanes[j] += term;
+        }
     }
 }
 #endif
@@ -3737,42 +3759,74 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
    division and square root limit them. ---- */
 
 #ifndef MIXPREC_NO_REDUCE
-/* Eight vectors of four lanes. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const float *x, const float *y,
-                                                                 size_t n, mixprec_reduction reduction, double center) {
-    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF));
+/* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const char *x, const char *y,
+                                                                 mixprec_dtype type, size_t n,
+                                                                 mixprec_reduction reduction, int centered,
+                                                                 double center) {
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
     const __m256d shift = _mm256_set1_pd(center);
+    const size_t size = mixprec_size_of_(type);
     __m256d sum[8];
     size_t i;
-    int j;
+    int j, k;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
     for (i = 0; i < n; i += MIXPREC_LANES_)
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-            __m128 p = _mm_loadu_ps(x + i + 4 * (size_t)j);
-            __m256d term = _mm256_cvtps_pd(reduction == MIXPREC_SUM_ABS ? _mm_and_ps(p, magnitude) : p);
-            if (reduction == MIXPREC_DOT) /* exact: contraction changes nothing */
-                term = _mm256_mul_pd(term, _mm256_cvtps_pd(_mm_loadu_ps(y + i + 4 * (size_t)j)));
-            if (reduction == MIXPREC_SUM_SQUARES) {
-                term = _mm256_sub_pd(term, shift);
-                term = _mm256_mul_pd(term, term);
-                MIXPREC_KEEP_(term);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256 p = mixprec_load8_avx2_(x + (i + 8 * (size_t)j) * size, type), q = p;
+            if (reduction == MIXPREC_SUM_ABS)
+                p = _mm256_and_ps(p, magnitude);
+            if (reduction == MIXPREC_DOT)
+                q = mixprec_load8_avx2_(y + (i + 8 * (size_t)j) * size, type);
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                __m256d term = _mm256_cvtps_pd(k ? _mm256_extractf128_ps(p, 1) : _mm256_castps256_ps128(p));
+                __m256d *to = &sum[2 * j + k];
+                if (reduction == MIXPREC_DOT)
+                    *to = _mm256_fmadd_pd(
+                        term, _mm256_cvtps_pd(k ? _mm256_extractf128_ps(q, 1) : _mm256_castps256_ps128(q)), *to);
+                else if (reduction == MIXPREC_SUM_SQUARES && !centered)
+                    *to = _mm256_fmadd_pd(term, term, *to);
+                else if (reduction == MIXPREC_SUM_SQUARES) {
+                    term = _mm256_sub_pd(term, shift);
+                    term = _mm256_mul_pd(term, term);
+                    MIXPREC_KEEP_(term);
+                    *to = _mm256_add_pd(*to, term);
+                } else
+                    *to = _mm256_add_pd(*to, term);
             }
-            sum[j] = _mm256_add_pd(sum[j], term);
         }
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
 }
 
-MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const float *x, const float *y, size_t n,
-                                               mixprec_reduction reduction, double center) {
-    size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_;
-    switch (reduction) {
-    case MIXPREC_SUM: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM, center); break;
-    case MIXPREC_SUM_ABS: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_ABS, center); break;
-    case MIXPREC_SUM_SQUARES: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_SQUARES, center); break;
-    case MIXPREC_DOT: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_DOT, center); break;
+MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
+                                               size_t n, mixprec_reduction reduction, double center) {
+    const int centered = mixprec_f64_bits_(center) << 1 != 0;
+    const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
+    const char *p = (const char *)x, *q = (const char *)y;
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (reduction == MIXPREC_SUM)                                                                                  \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM, 0, center);                                \
+        else if (reduction == MIXPREC_SUM_ABS)                                                                         \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_ABS, 0, center);                            \
+        else if (reduction == MIXPREC_DOT)                                                                             \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_DOT, 0, center);                                \
+        else if (centered)                                                                                             \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 1, center);                        \
+        else                                                                                                           \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 0, center);                        \
+        break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    default: break;
     }
     if (n != whole)
-        mixprec_reduce_c_(lanes, x + whole, y ? y + whole : NULL, n - whole, reduction, center);
+        mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
 }
 #endif
 
@@ -6334,32 +6388,22 @@ MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, co
 #endif
 
 #ifndef MIXPREC_NO_REDUCE
-/* n elements as fp32: where they are, or in the block. */
-static const float *mixprec_as_f32_(const mixprec_kernels_ *kernels, float *block, const void *x, mixprec_dtype type,
-                                    size_t n) {
-    if (type == MIXPREC_F32)
-        return (const float *)x;
-    mixprec_load_(kernels, block, x, type, n);
-    return block;
-}
-
 /* The sum of one block of at most MIXPREC_REDUCE_BLOCK elements. */
 MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, mixprec_reduction reduction,
                                                const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
                                                double center, size_t n) {
     double lanes[MIXPREC_LANES_] = {0};
-    const char *from_x = (const char *)x, *from_y = (const char *)y;
-    int dot = reduction == MIXPREC_DOT;
     size_t i, step;
-    for (i = 0; i < n; i += step) {
-        float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
-        const float *p, *q = NULL;
-        step = x_type == MIXPREC_F32 && (!dot || y_type == MIXPREC_F32) ? n : mixprec_min_(n - i, MIXPREC_BLOCK_);
-        p = mixprec_as_f32_(kernels, block_x, from_x + i * mixprec_size_of_(x_type), x_type, step);
-        if (dot)
-            q = mixprec_as_f32_(kernels, block_y, from_y + i * mixprec_size_of_(y_type), y_type, step);
-        kernels->reduce(lanes, p, q, step, reduction, center);
-    }
+    if (reduction != MIXPREC_DOT || x_type == y_type)
+        kernels->reduce(lanes, x, y, x_type, n, reduction, center);
+    else
+        for (i = 0; i < n; i += step) {
+            float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
+            step = mixprec_min_(n - i, MIXPREC_BLOCK_);
+            mixprec_load_(kernels, block_x, (const char *)x + i * mixprec_size_of_(x_type), x_type, step);
+            mixprec_load_(kernels, block_y, (const char *)y + i * mixprec_size_of_(y_type), y_type, step);
+            kernels->reduce(lanes, block_x, block_y, MIXPREC_F32, step, reduction, center);
+        }
     for (step = MIXPREC_LANES_ / 2; step; step /= 2)
         for (i = 0; i < step; i++)
             lanes[i] += lanes[i + step];
@@ -6374,7 +6418,7 @@ MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, do
     double sum = 0;
     for (i = 0; i < n; i += MIXPREC_REDUCE_BLOCK) {
         double block = mixprec_reduce_block_(kernels, reduction, (const char *)x + i * x_size, x_type,
-                                             (const char *)y + i * y_size, y_type, center,
+                                             y ? (const char *)y + i * y_size : NULL, y_type, center,
                                              mixprec_min_(n - i, MIXPREC_REDUCE_BLOCK));
         if (partials)
             partials[i / MIXPREC_REDUCE_BLOCK] = block;
@@ -7105,30 +7149,33 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *fa
 
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
     const float max = mixprec_quant_max_(d->dst_type);
+    /* A scale that is given needs no amax before: strips that stay in L1 between the one and the other. */
+    const size_t block_rows = d->scale ? 1 : d->block_rows;
+    const size_t block_columns = d->scale ? 16 * MIXPREC_BLOCK_ : d->block_columns;
+    const size_t wide =
+        block_columns >= MIXPREC_BLOCK_ ? block_columns : MIXPREC_BLOCK_ / block_columns * block_columns;
     uint32_t largest = 0;
     mixprec_quant_strip_ s;
-    size_t wide =
-        d->block_columns >= MIXPREC_BLOCK_ ? d->block_columns : MIXPREC_BLOCK_ / d->block_columns * d->block_columns;
     s.d = d;
     s.kernels = kernels;
-    s.block = d->block_columns;
-    for (s.row = 0; s.row < d->rows; s.row += d->block_rows) {
-        s.rows = mixprec_min_(d->rows - s.row, d->block_rows);
+    s.block = block_columns;
+    for (s.row = 0; s.row < d->rows; s.row += block_rows) {
+        s.rows = mixprec_min_(d->rows - s.row, block_rows);
         for (s.first = 0; s.first < d->columns; s.first += wide) {
             float factors[MIXPREC_BLOCK_];
             size_t blocks, i;
             s.width = mixprec_min_(d->columns - s.first, wide);
-            s.scales = d->scales + s.row / d->block_rows * d->scales_ld + s.first / d->block_columns;
+            s.scales = d->scales;
+            if (!d->scale)
+                s.scales += s.row / block_rows * d->scales_ld + s.first / block_columns;
             blocks = (s.width - 1) / s.block + 1;
-            if (!d->scale || d->amax) {
-                for (i = 0; i < blocks; i++)
-                    s.scales[i] = 0;
+            for (i = 0; i < blocks; i++)
+                s.scales[i] = 0;
+            if (!d->scale || d->amax)
                 mixprec_quant_amax_(&s);
-            }
             for (i = 0; i < blocks; i++) {
                 uint32_t bits = mixprec_f32_bits_(s.scales[i]);
-                if (d->amax && bits > largest)
-                    largest = bits;
+                largest = bits > largest ? bits : largest;
                 factors[i] = d->scale ? *d->scale : mixprec_scale_of_amax_run_(s.scales[i], max, d->power_of_two);
                 s.scales[i] = mixprec_f32_from_bits_(0x3F800000u) / factors[i];
             }
