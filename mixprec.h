@@ -312,7 +312,9 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_TRIANGLE, "unknown triangle, or C is not square, or a row range was asked for too")                  \
     X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
     X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape or dtype")                                  \
-    X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")
+    X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")                                                       \
+    X(MIXPREC_ERR_DEVICE, "no CUDA device, or it lacks the compute capability, or the program has no code for it")     \
+    X(MIXPREC_ERR_CUDA, "CUDA reported an error: mixprec_cuda_last_error tells which")
 
 typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
