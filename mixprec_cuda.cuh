@@ -854,7 +854,7 @@ typedef struct mixprec_cuda_list_ {
 
 /* Runs op on eight elements at a time. Which thread of which block has which is fixed by the sizes and the grid. */
 template <class Op>
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 4)
     mixprec_cuda_for_each_(Op op, const __grid_constant__ mixprec_cuda_list_ list) {
     int t = 0;
     if (op.begin())
@@ -873,14 +873,13 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_(const mixprec_cuda_item_ &item, int p
     return count == 8 && (item.whole >> p & 1);
 }
 
-/* The largest x of a block, or the sum, for thread 0; all threads must come. In a fixed order. */
+/* The largest x of a block, or the sum, for thread 0; all threads must come, once in a kernel. In a fixed order. */
 template <bool sum, class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_reduce_(T x) {
     T *shared = (T *)(void *)mixprec_cuda_shared_();
     for (int distance = 16; distance; distance /= 2) {
         T other = __shfl_xor_sync(0xFFFFFFFFu, x, distance);
         x = sum ? x + other : x > other ? x : other;
     }
-    __syncthreads();
     if (threadIdx.x % 32 == 0)
         shared[threadIdx.x / 32] = x;
     __syncthreads();
@@ -921,11 +920,10 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
         mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            uint32_t before = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu, after;
-            v[e] = mixprec_cuda_scaled_(v[e], factor);
-            after = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-            largest = before > largest ? before : largest;
-            largest = after > largest ? after : largest;
+            uint32_t magnitude;
+            v[e] = mixprec_cuda_scaled_(v[e], factor); /* Inf and NaN stay what they are */
+            magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+            largest = magnitude > largest ? magnitude : largest;
         }
         if (dst_type != MIXPREC_NONE)
             mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
@@ -1652,12 +1650,14 @@ template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_BF16_> {
     typedef float sum;
     enum { depth = 16 };
 };
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_TF32_> {
     typedef float element;
     typedef nvcuda::wmma::precision::tf32 fragment;
     typedef float sum;
     enum { depth = 8 };
 };
+#endif
 template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_S8_> {
     typedef signed char element;
     typedef signed char fragment;

@@ -1,6 +1,6 @@
 /* Tests of mixprec_cuda.cuh. With a C++ compiler its kernels run in the emulation of the CUDA execution model:
 
-       g++ -O2 -std=c++17 -ffp-contract=off tests/cuda/test_cuda.cpp && ./a.out [--quick] [--filter TEXT]
+       g++ -O2 -std=c++17 -ffp-contract=off -I. tests/cuda/test_cuda.cpp && ./a.out [--quick] [--filter TEXT]
 
    With nvcc (make test-cuda: nvcc -x cu -DTEST_ON_DEVICE) the same tests run on a GPU: memory is then managed memory,
    and every call is followed by a synchronisation. Oracles: mixprec.h's scalar functions for conversions, double
@@ -252,6 +252,35 @@ static void test_convert(void) {
             }
 }
 
+/* From every float, 2^22 at a time: all 2^32 on a device, a sample of them in the emulation. */
+static void test_convert_every_float(void) {
+#ifdef TEST_ON_DEVICE
+    const size_t n = (size_t)1 << 22, chunks = test_quick ? 8 : 1024;
+#else
+    const size_t n = (size_t)1 << 14, chunks = 2;
+#endif
+    float *src = (float *)memory(n * 4);
+    uint16_t *got = (uint16_t *)memory(n * 2), *want = (uint16_t *)malloc(n * 2);
+    size_t chunk, i;
+    int t, policy;
+    for (chunk = 0; chunk < chunks; chunk++) {
+        for (i = 0; i < n; i++)
+            src[i] = float_from_bits((uint32_t)((chunk * n + i) * (((uint64_t)1 << 32) / (n * chunks))));
+        for (t = 1; t < 5; t++)
+            for (policy = 0; policy < 3; policy += 2) {
+                mixprec_convert_options how = {
+                    MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)policy, 0, MIXPREC_ISA_AUTO, 0, 0};
+                OK(mixprec_cuda_convert_ex(got, compute_types[t], src, MIXPREC_F32, n, &how, NULL));
+                mixprec_convert_ex(want, compute_types[t], src, MIXPREC_F32, n, &how);
+                CHECK(!memcmp(got, want, n * size_of(compute_types[t])), "f32 to %s, policy %d, chunk %zu",
+                      mixprec_dtype_name(compute_types[t]), policy, chunk);
+            }
+    }
+    release(src);
+    release(got);
+    free(want);
+}
+
 static void test_convert_list(void) {
     static const size_t lengths[] = {5, 0, 8192, 8193, 100, 30000, 1};
     int s, d;
@@ -468,9 +497,10 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     mixprec_gemm_desc d;
     mixprec_cuda_gemm_options options;
     bool aligned = random_u32() % 3 != 0;
-    double alpha = coefficients[random_u32() % 5], beta = coefficients[random_u32() % 5];
+    double alpha = coefficients[random_u32() % 5], beta = coefficients[random_u32() % 5], elsewhere = 123;
     float *scale_a, *scale_b, *coefficient = (float *)memory(8);
     matrix a, b, c;
+    mixprec_status status;
     void *before, *bias = NULL;
     size_t i;
     memset(&d, 0, sizeof d);
@@ -535,8 +565,19 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     }
     before = malloc(c.bytes);
     memcpy(before, c.data, c.bytes);
-    OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
-    check_gemm(what, &d, &a, &b, &c, before, kind.native && kind.a == MIXPREC_F32 ? 0x1p-11 : 0);
+    d.alpha = options.alpha ? &elsewhere : &alpha, d.beta = options.alpha ? &elsewhere : &beta;
+    status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+    finish();
+    d.alpha = &alpha, d.beta = &beta;
+#ifdef TEST_ON_DEVICE
+    if (status == MIXPREC_ERR_DEVICE) /* this device lacks the path: C must be as it was */
+        CHECK(!memcmp(before, c.data, c.bytes), "%s: refused, but C was written", what);
+    else
+#endif
+    {
+        CHECK(status == MIXPREC_OK, "%s: status %d (%s)", what, (int)status, mixprec_cuda_last_error());
+        check_gemm(what, &d, &a, &b, &c, before, kind.native && kind.a == MIXPREC_F32 ? 0x1p-11 : 0);
+    }
     free(before);
     release(a.data);
     release(b.data);
@@ -719,13 +760,14 @@ static void test_gemm_special(void) {
                 d.alpha = &zero;
                 d.beta = &one;
                 for (i = 0; i < n * n; i++)
-                    c[i] = (float)i;
+                    c[i] = i ? (float)i : -0.0f;
                 OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
                 d.alpha = NULL;
                 d.k = 0;
                 OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
                 for (i = 0; i < n * n; i++)
-                    CHECK(c[i] == (float)i, "%s path %d: beta C alone: element %zu", info.name, p, i);
+                    CHECK(float_bits(c[i]) == float_bits(i ? (float)i : -0.0f), "%s path %d: beta C alone: element %zu",
+                          info.name, p, i);
                 release(a);
                 release(b);
                 release(c);
@@ -737,9 +779,9 @@ static void test_gemm_special(void) {
 
 /* i8 sums are exact beyond 2^24. */
 static void test_gemm_int8(void) {
-    const size_t m = 3, n = 5, k = 2000;
+    const size_t m = 3, n = 5, k = 5000;
     signed char *a = (signed char *)memory(m * k), *b = (signed char *)memory(n * k);
-    float *c = (float *)memory(m * n * 4);
+    float *c = (float *)memory(m * n * 4), *workspace = (float *)memory(4096);
     size_t i, j, p;
     int path;
     for (path = MIXPREC_CUDA_PATH_WMMA; path <= MIXPREC_CUDA_PATH_MMA; path++) {
@@ -754,6 +796,8 @@ static void test_gemm_int8(void) {
             b[i] = (signed char)(-128 + (int)(i % 7));
         d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
         d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = MIXPREC_I8, d.c_type = MIXPREC_F32;
+        d.workspace = workspace, d.workspace_size = 4096;
+        options.split_k = 4; /* which is not for integers */
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         for (i = 0; i < m; i++)
             for (j = 0; j < n; j++) {
@@ -763,6 +807,7 @@ static void test_gemm_int8(void) {
                 CHECK(c[i * n + j] == (float)sum, "path %d: got %.0f, want %ld", path, (double)c[i * n + j], sum);
             }
     }
+    release(workspace);
     release(a);
     release(b);
     release(c);
@@ -930,6 +975,27 @@ static void test_norm(void) {
         release(norm);
         release(workspace);
     }
+}
+
+/* More blocks than a launch has, and a second launch with few. */
+static void test_norm_large(void) {
+    const size_t large = (size_t)8192 * 1030, count = 58;
+    mixprec_cuda_tensor list[58];
+    unsigned char *x = (unsigned char *)memory(large);
+    float *norm = (float *)memory(4);
+    size_t i, bytes;
+    void *workspace;
+    memset(x, 0x38, large); /* 1 in e4m3 */
+    for (i = 0; i < count; i++)
+        list[i].dst = NULL, list[i].src = x, list[i].n = i ? 100 : large;
+    bytes = mixprec_cuda_norm_workspace(list, count);
+    workspace = memory(bytes);
+    memset(workspace, 0xFF, bytes);
+    OK(mixprec_cuda_norm(norm, list, count, MIXPREC_E4M3, workspace, bytes, NULL));
+    CHECK(*norm == (float)sqrt((double)(large + 57 * 100)), "got %.9g", (double)*norm);
+    release(x);
+    release(norm);
+    release(workspace);
 }
 
 /* TransformerEngine's values: amax, then scale of e4m3, its power of two, scale of e5m2, its power of two, as bits. */
@@ -1282,6 +1348,7 @@ static void test_statuses(void) {
     GEMM(d.a = z, MIXPREC_ERR_OVERLAP);
     GEMM(d.b = z + 4, MIXPREC_ERR_OVERLAP);
     GEMM((d.batch = 2, d.stride_c = 63), MIXPREC_ERR_OVERLAP);
+    GEMM((d.batch = 2, d.stride_a = 1024, d.stride_c = 64), MIXPREC_ERR_OVERLAP); /* the second A is C */
     GEMM((d.k = 400, d.a_type = d.b_type = MIXPREC_E4M3, d.lda = d.ldb = 0, options.split_k = 2), MIXPREC_ERR_OVERLAP);
     GEMM((d.c = (void *)0x10000000, d.k = 400, d.a = x, d.b = (void *)0x20000000, options.split_k = 2),
          MIXPREC_ERR_WORKSPACE);
@@ -1425,6 +1492,7 @@ int main(int argc, char **argv) {
         {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
 #endif
         {"cuda: convert, every pair of dtypes", test_convert},
+        {"cuda: convert, every float", test_convert_every_float},
         {"cuda: convert lists", test_convert_list},
         {"cuda: convert and transpose", test_convert_transpose},
         {"cuda: GEMM, exact path", test_gemm_exact},
@@ -1438,6 +1506,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
+        {"cuda: norm of more blocks than a launch has", test_norm_large},
         {"cuda: fp8 scales of TransformerEngine", test_fp8_scale},
         {"cuda: quantise to fp8", test_quantize},
         {"cuda: AdamW and SGD", test_optimizers},
