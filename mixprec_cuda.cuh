@@ -606,6 +606,13 @@ template <class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_read_(const void *p) {
     return __ldg((const T *)p);
 }
 
+/* Tells the compiler that a pointer that was itself read from memory leads to global memory: else its accesses are generic,
+   which are slower. */
+template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+
 /* All of a block's shared memory is one array, so that nothing of it escapes the emulation's poison. */
 MIXPREC_CUDA_DEV_ unsigned char *mixprec_cuda_shared_(void) {
     extern __shared__ __align__(128) unsigned char mixprec_cuda_shared_memory_[];
@@ -697,21 +704,22 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_e4m3x2_(uint32_t codes) {
     return y;
 }
 
-/* bfloat16 fragments: load_matrix_sync would make generic loads of this (CUDA 13.0); named .shared it is one LDSM. */
-template <class Fragment> MIXPREC_CUDA_DEV_ void mixprec_cuda_load_bf16_a_(Fragment &f, const void *p, unsigned ld) {
-    uint32_t *x = (uint32_t *)&f.x[0];
-    asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(mixprec_cuda_shared_address_(p)), "r"(ld)
-                 : "memory");
-}
-template <class Fragment> MIXPREC_CUDA_DEV_ void mixprec_cuda_load_bf16_b_(Fragment &f, const void *p, unsigned ld) {
-    uint32_t *x = (uint32_t *)&f.x[0];
-    asm volatile("wmma.load.b.sync.aligned.col.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(mixprec_cuda_shared_address_(p)), "r"(ld)
-                 : "memory");
-}
+/* Fragments of bfloat16 and TF32: load_matrix_sync makes generic loads of these (CUDA 13.0); named .shared they are LDSM and
+   LDS. */
+#define MIXPREC_CUDA_WMMA_LOAD_(name, operand, shape)                                                                  \
+    template <class Fragment>                                                                                          \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_load_##name##_##operand##_(Fragment &f, const void *p, unsigned ld) {          \
+        uint32_t *x = (uint32_t *)&f.x[0];                                                                             \
+        asm volatile("wmma.load." #operand ".sync.aligned." shape " {%0, %1, %2, %3}, [%4], %5;"                       \
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                                  \
+                     : "r"(mixprec_cuda_shared_address_(p)), "r"(ld)                                                   \
+                     : "memory");                                                                                      \
+    }
+MIXPREC_CUDA_WMMA_LOAD_(bf16, a, "row.m16n16k16.shared.bf16")
+MIXPREC_CUDA_WMMA_LOAD_(bf16, b, "col.m16n16k16.shared.bf16")
+MIXPREC_CUDA_WMMA_LOAD_(tf32, a, "row.m16n16k8.shared.tf32")
+MIXPREC_CUDA_WMMA_LOAD_(tf32, b, "col.m16n16k8.shared.tf32")
+#undef MIXPREC_CUDA_WMMA_LOAD_
 
 #endif /* MIXPREC_CUDA_EMULATION */
 
@@ -1401,7 +1409,8 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_at_(const mixprec_cuda_operand_ &x, s
     return x.scale[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
 }
 MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x, size_t batch, size_t size) {
-    return (const char *)(x.array ? x.array[batch] : x.data) + (x.array ? 0 : batch * x.stride * size);
+    return (const char *)mixprec_cuda_global_(x.array ? x.array[batch] : x.data) +
+           (x.array ? 0 : batch * x.stride * size);
 }
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activation) {
@@ -1424,8 +1433,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
     float alpha = mixprec_cuda_alpha_(g), beta = g.device_beta ? *g.device_beta : g.beta;
     bool nothing = alpha == 0 || g.k == 0;
     size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
-    char *c =
-        (char *)(g.c_array ? g.c_array[batch] : g.c) + ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
+    char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
+              ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     uint32_t code[4] = {0, 0, 0, 0};
     bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
 #pragma unroll
@@ -1676,6 +1685,12 @@ template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_a_(F &f, const __nv_
 }
 template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const __nv_bfloat16 *p, unsigned ld) {
     mixprec_cuda_load_bf16_b_(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_a_(F &f, const float *p, unsigned ld) {
+    mixprec_cuda_load_tf32_a_(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const float *p, unsigned ld) {
+    mixprec_cuda_load_tf32_b_(f, p, ld);
 }
 
 #define MIXPREC_CUDA_WMMA_STEPS_ 4

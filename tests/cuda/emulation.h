@@ -391,6 +391,9 @@ template <class T> static inline T mixprec_cuda_read_(const void *p) {
         emulation_fail("misaligned", "global read");
     return *(const T *)p;
 }
+template <class T> static inline T *mixprec_cuda_global_(T *p) {
+    return p;
+}
 static inline unsigned char *mixprec_cuda_shared_(void) {
     return emulation.shared;
 }
@@ -597,11 +600,13 @@ template <class F, class T> static void store_matrix_sync(T *p, const F &f, unsi
 }
 } // namespace wmma
 } // namespace nvcuda
-template <class Fragment> static void mixprec_cuda_load_bf16_a_(Fragment &f, const __nv_bfloat16 *p, unsigned ld) {
-    nvcuda::wmma::load_matrix_sync(f, p, ld);
-}
-template <class Fragment> static void mixprec_cuda_load_bf16_b_(Fragment &f, const __nv_bfloat16 *p, unsigned ld) {
-    nvcuda::wmma::load_matrix_sync(f, p, ld);
-}
+#define EMULATION_WMMA_LOAD(name)                                                                                      \
+    template <class Fragment, class E> static void mixprec_cuda_load_##name##_(Fragment &f, const E *p, unsigned ld) { \
+        nvcuda::wmma::load_matrix_sync(f, p, ld);                                                                      \
+    }
+EMULATION_WMMA_LOAD(bf16_a)
+EMULATION_WMMA_LOAD(bf16_b)
+EMULATION_WMMA_LOAD(tf32_a)
+EMULATION_WMMA_LOAD(tf32_b)
 
 #endif
