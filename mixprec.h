@@ -338,7 +338,9 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_CHECKSUM, "the checkpoint is damaged")                                                               \
     X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")                                             \
     X(MIXPREC_ERR_INDEX, "an index, of a class or a token, is too large")                                              \
-    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")
+    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")                                       \
+    X(MIXPREC_ERR_DEVICE, "no CUDA device, or it lacks the compute capability, or the program has no code for it")     \
+    X(MIXPREC_ERR_CUDA, "CUDA reported an error: mixprec_cuda_last_error tells which")
 
 typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
@@ -3299,7 +3301,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(3, ab)
     MIXPREC_COUNT_(4, c)
     MIXPREC_COUNT_(5, ac)
-    MIXPREC_COUNT_(6, bc) MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
+    MIXPREC_COUNT_(6, bc)
+    MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
         MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
             MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
