@@ -3302,9 +3302,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(4, c)
     MIXPREC_COUNT_(5, ac)
     MIXPREC_COUNT_(6, bc)
-    MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
-        MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
-            MIXPREC_COUNT_(15, ab & cd)
+    MIXPREC_COUNT_(7, ab & c)
+    MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd)
+        MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
 
@@ -4601,8 +4601,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
     }
 }
 
-/* One function for each even count of rows, so that an edge costs little more than what it computes; the rows that are
-   not there are zeros of the panel. Every count would double the time to compile. */
+/* Functions for three counts of rows, so that an edge costs little more than what it computes; the rows that are not
+   there are zeros of the panel. Every even count would add a second to the time to compile, and gain nothing: products
+   of up to 32 rows have kernels of their own below. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
         size_t rows_there, size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt,            \
@@ -4611,18 +4612,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
     }
 #define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
-    MIXPREC_TILES_AVX512_(X, 1)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 2)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 4)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 6)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 8)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 10) MIXPREC_TILES_AVX512_(X, 12) MIXPREC_TILES_AVX512_(X, 14)
+    MIXPREC_TILES_AVX512_(X, 4) MIXPREC_TILES_AVX512_(X, 8) MIXPREC_TILES_AVX512_(X, 14)
 MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
 
 MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
                                                  const void *b, void *t, size_t ldt, int first, int wide) {
-    size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows == 1 ? 1 : mixprec_round_up_(rows, 2);
+    size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows <= 4 ? 4 : rows <= 8 ? 8 : 14;
     switch (kernel_rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX512_(kernel_rows, vectors, wide)                                                               \
     case kernel_rows * 4 + (vectors - 1) * 2 + wide:                                                                   \
