@@ -3274,7 +3274,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             const size_t bytes = mixprec_min_(64, end - at);
             /* At the end of the rows, the next columns; the address is only prefetched. */
             const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
-            __m512i words[64], halves[size == 1 ? 128 : size == 2 ? 64 : 1];
+            __m512i words[64], halves[128];
             size_t q, k;
             for (q = 0; q < (size_t)vectors; q++) {
                 size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
@@ -3285,7 +3285,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 for (q = 0; q < (size_t)vectors * 16; q++)
                     mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                for (k = 0; k < per_word; k++) {
                     if (q * 4 + k * size < bytes) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
