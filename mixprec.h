@@ -5102,7 +5102,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 for (q = 0; q < (size_t)vectors * 16; q++)
                     mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                for (k = 0; k < per_word; k++) {
                     if (q * 4 + k * size < bytes) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
