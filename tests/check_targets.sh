@@ -28,7 +28,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 elif ! have qemu-x86_64; then
     missing "targets: other x86-64 CPUs" qemu-x86_64
 else
-    for test in convert gemm scaler; do
+    for test in convert gemm scaler reduce quant optim; do
         check "targets: x86-64: test_$test compiles" \
             $CC -std=gnu11 -O2 -pthread -o "$work/test" "tests/test_$test.c" -lm &&
             for cpu in Nehalem IvyBridge Haswell; do
@@ -42,7 +42,7 @@ fi
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
-    for test in scalar convert gemm scaler; do
+    for test in scalar convert gemm scaler reduce quant optim checkpoint; do
         check "targets: AArch64: test_$test compiles" aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread \
             -o "$work/test_aarch64" "tests/test_$test.c" -lm &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
