@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick check $(addprefix check-,toc compile symbols readme train builds targets size bench) format clean
+.PHONY: help all test test-quick test-cuda check $(addprefix check-,toc compile symbols readme train builds targets size neon bench cuda) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,12 +26,12 @@ all: $(TEST_PROGRAMS) ## build the test programs
 
 # The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
 
-TEST_STEPS = $(TESTS:%=test_%) check_compile check_symbols check_readme check_train check_toc
+TEST_STEPS = $(TESTS:%=test_%) test_cuda check_compile check_symbols check_readme check_train check_toc
 test: ## all tests on this machine; ends with the number passed, failed and skipped
 	@rm -rf $(BUILD)/test
 	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
 
-QUICK_STEPS = $(TESTS:%=test_%) check_toc
+QUICK_STEPS = $(TESTS:%=test_%) test_cuda check_toc
 test-quick: ## samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
@@ -57,11 +57,17 @@ check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
+check-neon: ## all 2^32 floats in every mode and policy on NEON, emulated: hours, with progress
+	@sh tests/check_targets.sh --neon
 check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
 	@sh tests/check_bench.sh
+check-cuda: ## mixprec_cuda.cuh for every GPU architecture: spills, machine code, compile time; needs nvcc
+	@sh tests/check_cuda.sh
+test-cuda: ## the tests of mixprec_cuda.cuh on this machine's GPU, and under compute-sanitizer
+	@sh tests/check_cuda.sh --device
 
 format: ## clang-format on all C sources
-	clang-format -i mixprec.h tests/*.[ch] $(wildcard bench/*.[ch])
+	clang-format -i mixprec.h mixprec_cuda.cuh tests/*.[ch] tests/cuda/*.h tests/cuda/*.cpp $(wildcard bench/*.[ch] bench/*.cu)
 
 clean: ## remove $(BUILD)
 	rm -rf $(BUILD)
@@ -69,6 +75,12 @@ clean: ## remove $(BUILD)
 $(BUILD)/test_%: tests/test_%.c $(wildcard tests/*.h) mixprec.h
 	@mkdir -p $(BUILD)
 	$(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -pthread -o $@ $< -lm
+
+# The kernels of mixprec_cuda.cuh, run on the CPU by tests/cuda/emulation.h.
+$(BUILD)/test_cuda: $(wildcard tests/cuda/*) tests/test.h mixprec.h mixprec_cuda.cuh
+	@mkdir -p $(BUILD)
+	$(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Werror $(CFLAGS) -ffp-contract=off \
+	-fsanitize=alignment -fno-sanitize-recover=alignment -I. -o $@ tests/cuda/test_cuda.cpp -lm
 
 # A program that does not build is one failure of its step.
 $(BUILD)/test/test_%.log: FORCE
@@ -83,4 +95,4 @@ $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
 FORCE:
 
--include bench/bench.mk bench/train.mk tests/proofs/proofs.mk
+-include bench/bench.mk bench/train.mk bench/bench_cuda.mk tests/proofs/proofs.mk

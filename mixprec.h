@@ -338,7 +338,9 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_CHECKSUM, "the checkpoint is damaged")                                                               \
     X(MIXPREC_ERR_MISMATCH, "the checkpoint holds other items than these")                                             \
     X(MIXPREC_ERR_INDEX, "an index, of a class or a token, is too large")                                              \
-    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")
+    X(MIXPREC_ERR_PARAMETER, "a parameter of a layer lies outside of its range")                                       \
+    X(MIXPREC_ERR_DEVICE, "no CUDA device, or it lacks the compute capability, or the program has no code for it")     \
+    X(MIXPREC_ERR_CUDA, "CUDA reported an error: mixprec_cuda_last_error tells which")
 
 typedef enum mixprec_status {
 #define MIXPREC_STATUS_(name, text) name,
@@ -463,7 +465,8 @@ typedef struct mixprec_statistics {
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
-       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. */
+       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-21 of themselves, noise also within
+       2^-48 of signal; see mixprec_stats. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
        from 2^127, [255] for Inf and NaN. */
@@ -1167,8 +1170,12 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
-   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written; sums
-   are in f64, in index order. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
+   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. The
+   sums have the same bits on every path: element i is in lane i % 16 of group i / 64. The squares of a group are formed
+   and its four in a lane added, as (0 + 1) + (2 + 3), in fp32 (x - q is rounded to it, too); each lane's f64 sum takes
+   those of the groups in order; then lanes i and i + 8 are added, i and i + 4, and so on. A group from f64, or one whose
+   largest finite magnitude is neither zero nor in [2^-48, 2^60), stays in f64 instead and adds its elements to the
+   lanes one by one. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
    policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
@@ -1282,11 +1289,11 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
 
 /* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
    same products in another order with other roundings, and may take subnormal operands and results for 0. The result
-   is deterministic, but not that of another CPU. 1 when this CPU and this build have one for these two types: bf16 with
-   bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on AArch64 Linux
-   with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no error; nor has
-   it any with a packed B, or with so few rows of A that a transposed B is not packed. The x86-64 unit was tested on Zen
-   4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
+   does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
+   types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
+   AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
+   error; nor has it any with a packed B, or with up to 4 rows of A. The x86-64 unit was tested on Zen 4, the AArch64
+   ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -1794,8 +1801,15 @@ MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
 #endif
     return saved;
 }
+/* Not the whole of it: how deep the register stack is has changed where the compiler moved a number across the switch.
+   Byte 0 is the control word, byte 4 the exception flags of the status word. */
 MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
-    __asm__ __volatile__("fldenv %0" : : "m"(saved.x87) : "memory");
+    unsigned char now[28];
+    __asm__ __volatile__("fnstenv %0" : "=m"(now)::"memory");
+    now[0] = saved.x87[0];
+    now[1] = saved.x87[1];
+    now[4] = saved.x87[4];
+    __asm__ __volatile__("fldenv %0" : : "m"(now) : "memory");
 #ifdef __SSE__
     __builtin_ia32_ldmxcsr(saved.mxcsr);
 #endif
@@ -1921,6 +1935,30 @@ typedef struct mixprec_step_ {
     int first, nesterov;
 } mixprec_step_;
 
+#ifndef MIXPREC_NO_CONVERT
+/* What mixprec_stats has gathered so far. Element i of the array goes to lane i % 16 of the sums. */
+#define MIXPREC_TALLY_LANES_ 16
+typedef struct mixprec_tally_ {
+    mixprec_statistics *stats;
+    double signal[MIXPREC_TALLY_LANES_], noise[MIXPREC_TALLY_LANES_];
+    uint64_t amax, min_nonzero; /* as f64 bits; Inf for none */
+    /* Exponents in the window of 16 from `window` (modulo 256) as bit planes: of planes[s] elements the distance from
+       `window` has all the bits of s. Those outside are in stats->exponents; how many since the window was moved. */
+    uint64_t planes[16], missed;
+    uint32_t window;
+    /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
+       that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
+    int32_t max, vanishing, normal, min_normal, shift;
+    /* Numbers with exponents between these are no extremes, do not overflow and stay normal. */
+    uint32_t low, high;
+} mixprec_tally_;
+
+/* mixprec_stats squares in fp32 where the largest magnitude of a group of MIXPREC_UNIT_ elements is zero or from 2^-48
+   to below 2^60, as fp32 bits: no square overflows, and one that underflows is below 2^-53 of the largest. */
+#define MIXPREC_SQUARES_FROM_ 0x27800000
+#define MIXPREC_SQUARES_BELOW_ 0x5D800000
+#endif
+
 /* What one instruction set provides: one constant table each in [DISPATCH].
    Unless said otherwise n is a multiple of MIXPREC_UNIT_, and source and destination may be the same array where the
    destination's elements are not larger. All run in the default floating-point environment. */
@@ -1934,9 +1972,16 @@ typedef struct mixprec_kernels_ {
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
+#ifndef MIXPREC_NO_CONVERT
+    /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
+       square needs f64. Returns how many elements that were. May be NULL. */
+    size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
+#endif
 
-    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. Any n. */
-    void (*reduce)(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction, double center);
+    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of one dtype of
+       tensors. Any n. */
+    void (*reduce)(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
+                   mixprec_reduction reduction, double center);
     /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
        dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
     uint32_t (*amax)(const void *x, size_t size, size_t n);
@@ -1948,7 +1993,7 @@ typedef struct mixprec_kernels_ {
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
-       i]. */
+       i]; with a dot-product unit as pack and tile agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
@@ -1960,12 +2005,12 @@ typedef struct mixprec_kernels_ {
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
-       used so little would cost more than the products. Panels of A are `width` wide, tile_rows where there are several.
+       used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
        Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
        direct_bytes_per_row for each row, aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
-    size_t direct_rows, direct_bytes, direct_bytes_per_row;
+    size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
 } mixprec_kernels_;
 
 /* ---- elementary functions ---- */
@@ -1974,7 +2019,7 @@ typedef struct mixprec_kernels_ {
    optimisation. So none comes from libm, and MIXPREC_KEEP_ after each product keeps compilers from contracting it with
    the sum that follows, or from reassociating. The argument is a variable of any type. */
 #if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
-#define MIXPREC_KEEP_(variable) __asm__("" : "+x"(variable))
+#define MIXPREC_KEEP_(variable) __asm__("" : "+v"(variable))
 #elif defined(__GNUC__) && !defined(__TINYC__) && defined(__aarch64__)
 #define MIXPREC_KEEP_(variable) __asm__("" : "+w"(variable))
 #elif defined(__GNUC__) && !defined(__TINYC__)
@@ -2411,6 +2456,52 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
     return (int)found;
 }
 
+#ifndef MIXPREC_NO_CONVERT
+/* Counts from the bit planes, and a new window: two binades above `exponent`, 13 below. */
+static void mixprec_tally_window_(mixprec_tally_ *t, uint32_t exponent) {
+    uint32_t bit, set;
+    for (bit = 1; bit < 16; bit <<= 1)
+        for (set = 0; set < 16; set++)
+            if (!(set & bit))
+                t->planes[set] -= t->planes[set | bit];
+    for (set = 0; set < 16; set++) {
+        t->stats->exponents[(t->window + set) & 0xFF] += t->planes[set];
+        t->planes[set] = 0;
+    }
+    t->window = (exponent - 13) & 0xFF;
+    t->missed = 0;
+}
+
+/* The exponents of a group that are not in the window. The window moves when there are many. */
+MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < MIXPREC_UNIT_; i++) {
+        uint64_t other = others >> i & 1;
+        t->stats->exponents[exponents[i]] += other;
+        t->missed += other;
+        largest = exponents[i] > largest ? exponents[i] : largest;
+    }
+    if (t->missed > 256)
+        mixprec_tally_window_(t, largest);
+}
+
+#if defined(MIXPREC_HAS_AVX2_)
+/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
+static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
+    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
+    uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
+    t->amax = bits > t->amax ? bits : t->amax;
+    bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
+    t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
+    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
+    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
+    t->high = amax >> 23 < high ? amax >> 23 : high;
+    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
+}
+#endif
+#endif
+
 #ifndef MIXPREC_NO_GEMM
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
 #ifdef __FP_FAST_FMAF
@@ -2508,21 +2599,34 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
 /* ---- reductions and optimisers: any n ---- */
 
 #ifndef MIXPREC_NO_REDUCE
-static void mixprec_reduce_c_(double *lanes, const float *x, const float *y, size_t n, mixprec_reduction reduction,
-                              double center) {
-    size_t i;
-    for (i = 0; i < n; i++) {
-        double term = (double)x[i];
-        if (reduction == MIXPREC_SUM_ABS)
-            term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu);
-        else if (reduction == MIXPREC_DOT)
-            term = mixprec_times_(term, (double)y[i]);
-        else if (reduction == MIXPREC_SUM_SQUARES) {
-            term -= center;
-            MIXPREC_KEEP_(term);
-            term = mixprec_times_(term, term);
+static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
+                              mixprec_reduction reduction, double center) {
+    const size_t size = mixprec_size_of_(type);
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        float block_x[MIXPREC_LANES_], block_y[MIXPREC_LANES_];
+        const float *p = (const float *)x + i, *q = (const float *)y + (y ? i : 0);
+        count = mixprec_min_(n - i, MIXPREC_LANES_);
+        if (type != MIXPREC_F32) {
+            mixprec_load_c_(block_x, (const char *)x + i * size, type, count);
+            p = block_x;
+            if (reduction == MIXPREC_DOT)
+                mixprec_load_c_(block_y, (const char *)y + i * size, type, count);
+            q = block_y;
         }
-        lanes[i % MIXPREC_LANES_] += term;
+        for (j = 0; j < count; j++) {
+            double term = (double)p[j];
+            if (reduction == MIXPREC_SUM_ABS)
+                term = (double)mixprec_f32_from_bits_(mixprec_f32_bits_(p[j]) & 0x7FFFFFFFu);
+            else if (reduction == MIXPREC_DOT)
+                term = mixprec_times_(term, (double)q[j]);
+            else if (reduction == MIXPREC_SUM_SQUARES) {
+                term -= center;
+                MIXPREC_KEEP_(term);
+                term = mixprec_times_(term, term);
+            }
+            lanes[j] += term;
+        }
     }
 }
 #endif
@@ -2585,7 +2689,7 @@ static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float fa
 /* ================================================================================================================== */
 
 #if defined(MIXPREC_HAS_AVX2_)
-#define MIXPREC_AVX2_ MIXPREC_TARGET_("avx2,f16c,fma")
+#define MIXPREC_AVX2_ MIXPREC_TARGET_("avx2,f16c,fma,popcnt")
 
 /* ---- fp32 from a dtype ---- */
 
@@ -2850,42 +2954,72 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
-/* mixprec_random_bits for count (a multiple of 16) indices from an even one. */
-MIXPREC_AVX2_ static void mixprec_random_avx2_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time, for
+   each round waits for the one before it. */
+typedef struct mixprec_random_avx2_ {
+    __m256i key[12]; /* what is added to the two words before the first round and after every fourth */
+} mixprec_random_avx2_;
+
+MIXPREC_AVX2_ static mixprec_random_avx2_ mixprec_random_of_avx2_(uint64_t seed) {
+    mixprec_random_avx2_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 16) {
-        uint64_t counter = (index + i) >> 1;
-        __m256i low = _mm256_set1_epi32((int)(uint32_t)counter),
-                high = _mm256_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m256i x0 = _mm256_add_epi32(low, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), x1;
-        uint32_t step;
-        x1 = _mm256_sub_epi32(high, _mm256_cmpgt_epi32(_mm256_xor_si256(low, top), _mm256_xor_si256(x0, top)));
-        x1 = _mm256_andnot_si256(top, x1); /* half an index has 63 bits */
-        x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[0]));
-        x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm256_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm256_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, const int left) {
+    if (left == 16)
+        return _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, 0xB1), 0xB1);
+    return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
+                                                                uint64_t index) {
+    const __m256i top = _mm256_set1_epi32((int)0x80000000u);
+    const uint64_t counter = index >> 1;
+    const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
+    __m256i x0[4], x1[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m256i low = _mm256_add_epi32(
+            from, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j)));
+        __m256i carry = _mm256_cmpgt_epi32(_mm256_xor_si256(from, top), _mm256_xor_si256(low, top));
+        __m256i high = _mm256_sub_epi32(_mm256_set1_epi32((int)(uint32_t)(counter >> 32)), carry);
+        high = _mm256_andnot_si256(top, high); /* half an index has 63 bits */
+        x0[j] = _mm256_add_epi32(low, random->key[0]);
+        x1[j] = _mm256_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm256_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm256_or_si256(_mm256_slli_epi32(x1, rotation), _mm256_srli_epi32(x1, 32 - rotation));                       \
-    x1 = _mm256_xor_si256(x1, x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm256_add_epi32(x0, _mm256_set1_epi32((int)key[step % 3]));
-            x1 = _mm256_add_epi32(x1, _mm256_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm256_xor_si256(mixprec_rotate_avx2_(x1[j], rotation), x0[j]);                                        \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+#define MIXPREC_ODD_ROUNDS_(step)                                                                                      \
+    MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6) MIXPREC_INJECT_(step)
+#define MIXPREC_EVEN_ROUNDS_(step)                                                                                     \
+    MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24) MIXPREC_INJECT_(step)
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        low = _mm256_unpacklo_epi32(x0, x1);
-        high = _mm256_unpackhi_epi32(x0, x1);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permute2x128_si256(low, high, 0x20));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 8), _mm256_permute2x128_si256(low, high, 0x31));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m256i low = _mm256_unpacklo_epi32(x0[j], x1[j]), high = _mm256_unpackhi_epi32(x0[j], x1[j]);
+        words[2 * j] = _mm256_permute2x128_si256(low, high, 0x20);
+        words[2 * j + 1] = _mm256_permute2x128_si256(low, high, 0x31);
     }
 }
 
@@ -2989,6 +3123,120 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
     }
 }
 
+/* What stochastic rounding needs for the numbers that a format holds, without its general encoder: the limits between
+   which |x|, as bits, must lie, and the places. */
+typedef struct mixprec_places_ {
+    int direct;                  /* 0: the general encoder for all */
+    int32_t largest;             /* finite number of the format */
+    int32_t least;               /* normal number; 0 where rounding is the same below */
+    int32_t tiny;                /* nonzero numbers below lie wholly beyond the 32 bits that the random ones meet */
+    int32_t shift, min_exponent; /* of a normal number: the bits that go; biased fp32 exponent */
+} mixprec_places_;
+
+static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    mixprec_places_ p;
+    p.direct = to->special != MIXPREC_FNUZ_ && (to->sign_code == 0x80u || to->sign_code == 0x8000u);
+    p.largest = (int32_t)mixprec_widen_(to->max_code, to);
+    p.shift = 23 - to->mantissa_bits;
+    p.min_exponent = 128 - to->bias;
+    p.least = to->bias == 127 ? 0 : p.min_exponent << 23;
+    p.tiny = to->bias == 127 ? 0 : (p.min_exponent + p.shift - 31) << 23;
+    return p;
+}
+
+/* Stochastic rounding of 32 numbers, or nothing and 0 when one of them is Inf, NaN, too large or tiny. Of a normal
+   number with s bits to lose, |x| as an integer plus the upper s random bits carries into the code when fraction and
+   random bits carry out of 32 bits in mixprec_rounded_; the same holds for a subnormal one once the leading bit is set
+   and s grows by the distance of the exponents. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
+                                                                         const mixprec_places_ *p,
+                                                                         const __m256i random[4]) {
+    const __m256i shift = _mm256_set1_epi32(p->shift), rest = _mm256_set1_epi32(32 - p->shift);
+    __m256i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
+    largest =
+        _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]), _mm256_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(p->largest))))
+        return 0;
+    smallest =
+        _mm256_min_epi32(_mm256_min_epi32(magnitude[0], magnitude[1]), _mm256_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(_mm256_set1_epi32(p->least), smallest))) {
+        const __m256i bias = _mm256_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            c[j] = _mm256_add_epi32(magnitude[j], _mm256_srlv_epi32(random[j], rest));
+            c[j] = _mm256_sub_epi32(_mm256_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m256i tiny = _mm256_set1_epi32(p->tiny), zero = _mm256_setzero_si256();
+        const __m256i min_exponent = _mm256_set1_epi32(p->min_exponent), width = _mm256_set1_epi32(32);
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(tiny, smallest))) {
+            __m256i lost = zero;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost =
+                _mm256_or_si256(lost, _mm256_and_si256(_mm256_cmpgt_epi32(tiny, magnitude[j]), magnitude[j]));
+            if (!_mm256_testz_si256(lost, lost))
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i exponent = _mm256_srli_epi32(magnitude[j], 23), target = _mm256_max_epi32(exponent, min_exponent);
+            __m256i count = _mm256_add_epi32(_mm256_sub_epi32(target, exponent), shift);
+            __m256i mantissa = _mm256_or_si256(_mm256_and_si256(magnitude[j], _mm256_set1_epi32(0x7FFFFF)),
+                                               _mm256_set1_epi32(0x800000));
+            mantissa = _mm256_add_epi32(mantissa, _mm256_srlv_epi32(random[j], _mm256_sub_epi32(width, count)));
+            mantissa = _mm256_andnot_si256(_mm256_cmpeq_epi32(magnitude[j], zero), _mm256_srlv_epi32(mantissa, count));
+            target = _mm256_sllv_epi32(_mm256_sub_epi32(target, min_exponent),
+                                       _mm256_sub_epi32(_mm256_set1_epi32(23), shift));
+            c[j] = _mm256_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m256i top = _mm256_set1_epi16((short)0x8000);
+        __m256i sign = _mm256_and_si256(_mm256_packs_epi32(x[0], x[1]), top);
+        __m256i code = _mm256_or_si256(_mm256_packus_epi32(c[0], c[1]), sign);
+        _mm256_storeu_si256((__m256i *)dst, _mm256_permute4x64_epi64(code, 0xD8));
+        sign = _mm256_and_si256(_mm256_packs_epi32(x[2], x[3]), top);
+        code = _mm256_or_si256(_mm256_packus_epi32(c[2], c[3]), sign);
+        _mm256_storeu_si256((__m256i *)dst + 1, _mm256_permute4x64_epi64(code, 0xD8));
+    } else
+        mixprec_pack8_avx2_(dst, c, x);
+    return 1;
+}
+
+/* Each block of the generator is computed once, though an odd index begins with the second word of one. */
+MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                         const mixprec_how_ *how) {
+    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const uint64_t odd = how->index & 1;
+    __m256i last = _mm256_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
+    size_t i, k;
+    int j;
+    for (i = 0; i < n; i += 64) {
+        __m256i random[8];
+        mixprec_random64_avx2_(random, &generator, how->index + i + odd);
+        if (odd)
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i words = random[j];
+                random[j] = _mm256_permutevar8x32_epi32(_mm256_blend_epi32(words, last, 0x80),
+                                                        _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6));
+                last = words;
+            }
+        for (k = 0; k < 64 && i + k < n; k += 32) {
+            char *to = (char *)dst + mixprec_bytes_of_(type, i + k);
+            if (!places.direct || !mixprec_store32_stochastic_avx2_(to, mixprec_size_of_(type) == 2, src + i + k,
+                                                                    &places, random + k / 8)) {
+                uint32_t words[32];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                    _mm256_storeu_si256((__m256i *)(void *)(words + 8 * j), random[k / 8 + (size_t)j]);
+                mixprec_store32_any_avx2_(to, type, src + i + k, &encoder, words);
+            }
+        }
+    }
+}
+
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -3019,16 +3267,13 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         default: break;
         }
     }
-    if (mixprec_layout_of_(type)) {
+    if (mixprec_layout_of_(type) && how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx2_(dst, type, src, n, how);
+    } else if (mixprec_layout_of_(type)) {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-        for (i = 0; i < n; i += 32) {
-            uint32_t random[48] = {0};
-            uint64_t index = how->index + i;
-            if (encoder.stochastic)
-                mixprec_random_avx2_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 48 : 32);
+        for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                      random + (index & 1));
-        }
+                                      (const uint32_t *)(const void *)(src + i));
     } else
         mixprec_store_c_(dst, type, src, n, how);
 }
@@ -3045,6 +3290,209 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     }
     return !_mm256_testz_si256(found, found);
 }
+
+#ifndef MIXPREC_NO_CONVERT
+/* ---- statistics ---- */
+
+/* 64 distances from the window's first exponent as four bit planes, those in the window alone. Counting sets of planes
+   instead of the 16 distances takes a third of the operations. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes, uint64_t in, uint64_t a, uint64_t b,
+                                                               uint64_t c, uint64_t d) {
+    uint64_t ab = a & b, ac = a & c, ad = a & d, bc = b & c, bd = b & d, cd = c & d;
+#define MIXPREC_COUNT_(set, mask) planes[set] += (uint64_t)_mm_popcnt_u64(mask);
+    MIXPREC_COUNT_(0, in)
+    MIXPREC_COUNT_(1, a)
+    MIXPREC_COUNT_(2, b)
+    MIXPREC_COUNT_(3, ab)
+    MIXPREC_COUNT_(4, c)
+    MIXPREC_COUNT_(5, ac)
+    MIXPREC_COUNT_(6, bc)
+    MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
+        MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
+            MIXPREC_COUNT_(15, ab & cd)
+#undef MIXPREC_COUNT_
+}
+
+/* Squares of 64 numbers, four of a lane in fp32, to the lanes' sums in f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4], const __m256 x[8]) {
+    __m256 s[8];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        s[j] = _mm256_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
+    }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        s[j] = _mm256_add_ps(s[j], s[j + 2]);
+        s[j + 4] = _mm256_add_ps(s[j + 4], s[j + 6]);
+        MIXPREC_KEEP_(s[j]);
+        MIXPREC_KEEP_(s[j + 4]);
+        s[j] = _mm256_add_ps(s[j], s[j + 4]);
+        sum[2 * j] = _mm256_add_pd(sum[2 * j], _mm256_cvtps_pd(_mm256_castps256_ps128(s[j])));
+        sum[2 * j + 1] = _mm256_add_pd(sum[2 * j + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(s[j], 1)));
+    }
+}
+
+/* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
+   tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
+   bits below: ties go away from zero, which the size of the error does not show. The others are looked at whole, and so
+   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| is
+   rounded by adding and subtracting an anchor whose last place is that of the format's number beside |x|: 2^shift |x|,
+   or 2^shift times the least normal number for all below. (Just below a power of two the sum may have twice that last
+   place, but as shift is at least 2 more than the mantissa's bits, |x| then rounds to the power of two either way.) */
+#define MIXPREC_WHOLE_ 8
+
+MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
+    __m128i y = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    y = _mm_max_epu32(y, _mm_shuffle_epi32(y, 0x4E));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(y, _mm_shuffle_epi32(y, 0xB1)));
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m256i b) {
+    return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+}
+
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, __m256 error[8], const float *src,
+                                                                  __m256i *amax, __m256i *least) {
+    const __m256i lift = _mm256_set1_epi32(t->shift << 23), max = _mm256_set1_epi32(t->max);
+    const __m256i least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
+    const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing);
+    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256();
+    __m256i largest = zero, smallest = _mm256_set1_epi32(-1), gone = zero, small = zero, zeros = zero, over = zero;
+    int j;
+    /* Less 1, so that zero is not the smallest. */
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+        largest = _mm256_max_epi32(largest, magnitude);
+        smallest = _mm256_min_epu32(smallest, _mm256_sub_epi32(magnitude, one));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_BELOW_ - 1))) ||
+        (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_FROM_ - 1))) &&
+         !_mm256_testz_si256(largest, largest)))
+        return 0;
+    *amax = _mm256_max_epi32(*amax, largest);
+    *least = _mm256_min_epu32(*least, smallest);
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+        __m256 size = _mm256_castsi256_ps(magnitude), sum, anchor;
+        anchor = _mm256_castsi256_ps(_mm256_max_epi32(_mm256_add_epi32(magnitude, lift), least_anchor));
+        sum = _mm256_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm256_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm256_sub_ps(size, sum);
+        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, vanishing)); /* 64 less those */
+        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
+        zeros = _mm256_add_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, max)))
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m256i magnitude =
+                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+            __m256i above = _mm256_cmpgt_epi32(magnitude, max);
+            error[j] =
+                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
+                                 _mm256_castsi256_ps(above));
+            over = _mm256_add_epi32(over, above);
+        }
+    {
+        /* Four counts of at most 64: bytes of one vector, negated above. */
+        uint32_t counts[4], k;
+        __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(gone, small), _mm256_hadd_epi32(zeros, over));
+        _mm_storeu_si128((__m128i *)(void *)counts,
+                         _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
+        for (k = 0; k < 4; k++)
+            counts[k] = 0 - counts[k];
+        counts[0] = 64 - counts[0];
+        t->stats->underflow += counts[0] - counts[2];
+        t->stats->subnormal += counts[1] - counts[0];
+        t->stats->zero += counts[2];
+        t->stats->overflow += counts[3];
+    }
+    return 1;
+}
+
+MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
+    const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
+    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
+    __m256i window = _mm256_set1_epi8((char)t->window);
+    __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
+    __m256d signal[4], noise[4];
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
+        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        const float *from = src + i;
+        __m256i exponents[2], distance[2], outside = _mm256_setzero_si256();
+        __m256 x[8];
+        uint64_t in, plane[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            /* Upper halves of two vectors in one, without the signs; then the upper bytes of two, in some order. */
+            const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
+            __m256i a =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p), 16), _mm256_loadu_si256(p + 1), 0xAA);
+            __m256i b =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p + 2), 16), _mm256_loadu_si256(p + 3), 0xAA);
+            a = _mm256_srli_epi16(_mm256_slli_epi16(a, 1), 8);
+            b = _mm256_srli_epi16(_mm256_slli_epi16(b, 1), 8);
+            exponents[j] = _mm256_packus_epi16(a, b);
+            distance[j] = _mm256_sub_epi8(exponents[j], window);
+            outside = _mm256_or_si256(
+                outside, _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_max_epu8(exponents[j], high), exponents[j]),
+                                         _mm256_cmpeq_epi8(_mm256_min_epu8(exponents[j], low), exponents[j])));
+        }
+        if (!whole && !_mm256_testz_si256(outside, outside))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
+                bits = _mm256_and_si256(_mm256_add_epi32(bits, half), keep);
+                x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
+            }
+        } else {
+            if (!mixprec_tally_whole_avx2_(t, x, from, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                                     0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+                high = _mm256_set1_epi8((char)t->high);
+                low = _mm256_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx2_(noise, x);
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm256_loadu_ps(from + 8 * j);
+        mixprec_add_squares_avx2_(signal, x);
+        in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], _mm256_set1_epi8(15)), distance[0]),
+                                  _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], _mm256_set1_epi8(15)), distance[1]));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
+            in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
+        mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
+        if (~in) {
+            const __m256i zero = _mm256_setzero_si256();
+            uint64_t zeros = ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero),
+                                                        _mm256_cmpeq_epi8(exponents[1], zero));
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
+                _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm256_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
+        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
+    }
+    return i;
+}
+#endif
 
 /* ---- GEMM ---- */
 
@@ -3319,42 +3767,74 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
    division and square root limit them. ---- */
 
 #ifndef MIXPREC_NO_REDUCE
-/* Eight vectors of four lanes. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const float *x, const float *y,
-                                                                 size_t n, mixprec_reduction reduction, double center) {
-    const __m128 magnitude = _mm_castsi128_ps(_mm_set1_epi32(0x7FFFFFFF));
+/* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const char *x, const char *y,
+                                                                 mixprec_dtype type, size_t n,
+                                                                 mixprec_reduction reduction, int centered,
+                                                                 double center) {
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
     const __m256d shift = _mm256_set1_pd(center);
+    const size_t size = mixprec_size_of_(type);
     __m256d sum[8];
     size_t i;
-    int j;
+    int j, k;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
     for (i = 0; i < n; i += MIXPREC_LANES_)
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-            __m128 p = _mm_loadu_ps(x + i + 4 * (size_t)j);
-            __m256d term = _mm256_cvtps_pd(reduction == MIXPREC_SUM_ABS ? _mm_and_ps(p, magnitude) : p);
-            if (reduction == MIXPREC_DOT) /* exact: contraction changes nothing */
-                term = _mm256_mul_pd(term, _mm256_cvtps_pd(_mm_loadu_ps(y + i + 4 * (size_t)j)));
-            if (reduction == MIXPREC_SUM_SQUARES) {
-                term = _mm256_sub_pd(term, shift);
-                term = _mm256_mul_pd(term, term);
-                MIXPREC_KEEP_(term);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256 p = mixprec_load8_avx2_(x + (i + 8 * (size_t)j) * size, type), q = p;
+            if (reduction == MIXPREC_SUM_ABS)
+                p = _mm256_and_ps(p, magnitude);
+            if (reduction == MIXPREC_DOT)
+                q = mixprec_load8_avx2_(y + (i + 8 * (size_t)j) * size, type);
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                __m256d term = _mm256_cvtps_pd(k ? _mm256_extractf128_ps(p, 1) : _mm256_castps256_ps128(p));
+                __m256d *to = &sum[2 * j + k];
+                if (reduction == MIXPREC_DOT)
+                    *to = _mm256_fmadd_pd(
+                        term, _mm256_cvtps_pd(k ? _mm256_extractf128_ps(q, 1) : _mm256_castps256_ps128(q)), *to);
+                else if (reduction == MIXPREC_SUM_SQUARES && !centered)
+                    *to = _mm256_fmadd_pd(term, term, *to);
+                else if (reduction == MIXPREC_SUM_SQUARES) {
+                    term = _mm256_sub_pd(term, shift);
+                    term = _mm256_mul_pd(term, term);
+                    MIXPREC_KEEP_(term);
+                    *to = _mm256_add_pd(*to, term);
+                } else
+                    *to = _mm256_add_pd(*to, term);
             }
-            sum[j] = _mm256_add_pd(sum[j], term);
         }
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
 }
 
-MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const float *x, const float *y, size_t n,
-                                               mixprec_reduction reduction, double center) {
-    size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_;
-    switch (reduction) {
-    case MIXPREC_SUM: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM, center); break;
-    case MIXPREC_SUM_ABS: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_ABS, center); break;
-    case MIXPREC_SUM_SQUARES: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_SUM_SQUARES, center); break;
-    case MIXPREC_DOT: mixprec_reduce_as_avx2_(lanes, x, y, whole, MIXPREC_DOT, center); break;
+MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
+                                               size_t n, mixprec_reduction reduction, double center) {
+    const int centered = mixprec_f64_bits_(center) << 1 != 0;
+    const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
+    const char *p = (const char *)x, *q = (const char *)y;
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (reduction == MIXPREC_SUM)                                                                                  \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM, 0, center);                                \
+        else if (reduction == MIXPREC_SUM_ABS)                                                                         \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_ABS, 0, center);                            \
+        else if (reduction == MIXPREC_DOT)                                                                             \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_DOT, 0, center);                                \
+        else if (centered)                                                                                             \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 1, center);                        \
+        else                                                                                                           \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 0, center);                        \
+        break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    default: break;
     }
     if (n != whole)
-        mixprec_reduce_c_(lanes, x + whole, y ? y + whole : NULL, n - whole, reduction, center);
+        mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
 }
 #endif
 
@@ -3471,7 +3951,7 @@ MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, s
 /* ================================================================================================================== */
 
 #if defined(MIXPREC_HAS_AVX512_)
-#define MIXPREC_AVX512_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl")
+#define MIXPREC_AVX512_ MIXPREC_TARGET_("avx2,f16c,fma,popcnt,avx512f,avx512bw,avx512dq,avx512vl")
 
 /* ---- fp32 from a dtype ---- */
 
@@ -3664,39 +4144,61 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
 
-/* mixprec_random_bits for count (a multiple of 32) indices from an even one. */
-MIXPREC_AVX512_ static void mixprec_random_avx512_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    const __m512i high_half = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-    uint32_t key[3];
-    size_t i;
+/* mixprec_random_bits of the 128 indices from an even one. */
+typedef struct mixprec_random_avx512_ {
+    __m512i key[12];
+} mixprec_random_avx512_;
+
+MIXPREC_AVX512_ static mixprec_random_avx512_ mixprec_random_of_avx512_(uint64_t seed) {
+    mixprec_random_avx512_ random;
+    uint32_t key[3], step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count; i += 32) {
-        uint64_t counter = (index + i) >> 1;
-        __m512i low = _mm512_set1_epi32((int)(uint32_t)counter), x1 = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
-        __m512i x0 = _mm512_add_epi32(low, _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        uint32_t step;
-        x1 = _mm512_mask_add_epi32(x1, _mm512_cmplt_epu32_mask(x0, low), x1, _mm512_set1_epi32(1));
-        x1 = _mm512_and_si512(x1, _mm512_set1_epi32(0x7FFFFFFF));
-        x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[0]));
-        x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)key[1]));
+    for (step = 0; step <= 5; step++) {
+        random.key[2 * step] = _mm512_set1_epi32((int)key[step % 3]);
+        random.key[2 * step + 1] = _mm512_set1_epi32((int)(key[(step + 1) % 3] + step));
+    }
+    return random;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random, uint64_t index) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i high_half = _mm512_add_epi32(low_half, _mm512_set1_epi32(8));
+    const uint64_t counter = index >> 1;
+    const __m512i from = _mm512_set1_epi32((int)(uint32_t)counter);
+    __m512i x0[4], x1[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m512i low = _mm512_add_epi32(from, _mm512_add_epi32(lanes, _mm512_set1_epi32(16 * j)));
+        __m512i high = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
+        high = _mm512_mask_add_epi32(high, _mm512_cmplt_epu32_mask(low, from), high, _mm512_set1_epi32(1));
+        high = _mm512_and_si512(high, _mm512_set1_epi32(0x7FFFFFFF));
+        x0[j] = _mm512_add_epi32(low, random->key[0]);
+        x1[j] = _mm512_add_epi32(high, random->key[1]);
+    }
 #define MIXPREC_MIX_(rotation)                                                                                         \
-    x0 = _mm512_add_epi32(x0, x1);                                                                                     \
-    x1 = _mm512_xor_si512(_mm512_rol_epi32(x1, rotation), x0);
-        for (step = 1; step <= 5; step++) {
-            if (step & 1) {
-                MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6)
-            } else {
-                MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24)
-            }
-            x0 = _mm512_add_epi32(x0, _mm512_set1_epi32((int)key[step % 3]));
-            x1 = _mm512_add_epi32(x1, _mm512_set1_epi32((int)(key[(step + 1) % 3] + step)));
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], x1[j]);                                                                        \
+        x1[j] = _mm512_xor_si512(_mm512_rol_epi32(x1[j], rotation), x0[j]);                                            \
+    }
+#define MIXPREC_INJECT_(step)                                                                                          \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
+        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+    }
+    MIXPREC_ODD_ROUNDS_(1)
+    MIXPREC_EVEN_ROUNDS_(2)
+    MIXPREC_ODD_ROUNDS_(3)
+    MIXPREC_EVEN_ROUNDS_(4)
+    MIXPREC_ODD_ROUNDS_(5)
 #undef MIXPREC_MIX_
-        _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi32(x0, low_half, x1));
-        _mm512_storeu_si512(dst + i + 16, _mm512_permutex2var_epi32(x0, high_half, x1));
+#undef MIXPREC_INJECT_
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        words[2 * j] = _mm512_permutex2var_epi32(x0[j], low_half, x1[j]);
+        words[2 * j + 1] = _mm512_permutex2var_epi32(x0[j], high_half, x1[j]);
     }
 }
 
@@ -3761,6 +4263,99 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
     }
 }
 
+/* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
+                                                                             const mixprec_places_ *p,
+                                                                             const __m512i random[4]) {
+    const __m512i shift = _mm512_set1_epi32(p->shift), mask = _mm512_set1_epi32(0x7FFFFFFF);
+    __m512i x[4], magnitude[4], c[4], largest, smallest;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + 16 * j);
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(p->largest)))
+        return 0;
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (!_mm512_cmplt_epi32_mask(smallest, _mm512_set1_epi32(p->least))) {
+        const __m512i bias = _mm512_set1_epi32(p->least ? (p->min_exponent - 1) << (23 - p->shift) : 0);
+        const __m512i rest = _mm512_set1_epi32(32 - p->shift);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            c[j] = _mm512_add_epi32(magnitude[j], _mm512_srlv_epi32(random[j], rest));
+            c[j] = _mm512_sub_epi32(_mm512_srlv_epi32(c[j], shift), bias);
+        }
+    } else {
+        const __m512i min_exponent = _mm512_set1_epi32(p->min_exponent), width = _mm512_set1_epi32(32);
+        const __m512i tiny = _mm512_set1_epi32(p->tiny);
+        if (_mm512_cmplt_epi32_mask(smallest, tiny)) {
+            unsigned lost = 0;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) lost |=
+                _mm512_mask_cmplt_epi32_mask(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), magnitude[j], tiny);
+            if (lost)
+                return 0;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m512i exponent = _mm512_srli_epi32(magnitude[j], 23), target = _mm512_max_epi32(exponent, min_exponent);
+            __m512i count = _mm512_add_epi32(_mm512_sub_epi32(target, exponent), shift), mantissa;
+            /* (magnitude & 0x7FFFFF) | 0x800000 */
+            mantissa =
+                _mm512_ternarylogic_epi32(magnitude[j], _mm512_set1_epi32(0x7FFFFF), _mm512_set1_epi32(0x800000), 0xEA);
+            mantissa = _mm512_add_epi32(mantissa, _mm512_srlv_epi32(random[j], _mm512_sub_epi32(width, count)));
+            mantissa = _mm512_maskz_srlv_epi32(_mm512_test_epi32_mask(magnitude[j], magnitude[j]), mantissa, count);
+            target = _mm512_sllv_epi32(_mm512_sub_epi32(target, min_exponent),
+                                       _mm512_sub_epi32(_mm512_set1_epi32(23), shift));
+            c[j] = _mm512_add_epi32(mantissa, target);
+        }
+    }
+    if (wide) {
+        const __m512i top = _mm512_set1_epi16((short)0x8000);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            __m512i code = mixprec_halves_avx512_(c[j], c[j + 1], 0);
+            code = _mm512_ternarylogic_epi32(code, mixprec_halves_avx512_(x[j], x[j + 1], 1), top, 0xF8);
+            _mm512_storeu_si512((mixprec_f16 *)dst + 16 * j, code);
+        }
+    } else
+        mixprec_pack8_avx512_(dst, c, x);
+    return 1;
+}
+
+MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                                             const mixprec_how_ *how) {
+    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
+    const mixprec_places_ places = mixprec_places_of_(type);
+    const uint64_t odd = how->index & 1;
+    __m512i last = _mm512_set1_epi32((int)mixprec_random_bits(how->seed, how->index));
+    size_t i, k;
+    int j;
+    for (i = 0; i < n; i += 128) {
+        __m512i random[8];
+        mixprec_random128_avx512_(random, &generator, how->index + i + odd);
+        if (odd)
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m512i words = random[j];
+                random[j] = _mm512_alignr_epi32(words, last, 15);
+                last = words;
+            }
+        for (k = 0; k < 128 && i + k < n; k += 64) {
+            char *to = (char *)dst + mixprec_bytes_of_(type, i + k);
+            if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i + k, &places,
+                                                    random + k / 16)) {
+                uint32_t words[64];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_si512(words + 16 * j, random[k / 16 + (size_t)j]);
+                mixprec_store64_any_avx512_(to, type, src + i + k, &encoder, words);
+            }
+        }
+    }
+}
+
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
     int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
@@ -3792,15 +4387,14 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         default: return;
         }
     }
-    encoder = mixprec_encoder_of_avx512_(type, how);
-    for (i = 0; i < n; i += 64) {
-        uint32_t random[96] = {0};
-        uint64_t index = how->index + i;
-        if (encoder.stochastic)
-            mixprec_random_avx512_(random, how->seed, index & ~(uint64_t)1, index & 1 ? 96 : 64);
-        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                    random + (index & 1));
+    if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_stochastic_avx512_(dst, type, src, n, how);
+        return;
     }
+    encoder = mixprec_encoder_of_avx512_(type, how);
+    for (i = 0; i < n; i += 64)
+        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                    (const uint32_t *)(const void *)(src + i));
 }
 
 MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
@@ -3815,6 +4409,145 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     }
     return found != 0;
 }
+
+#ifndef MIXPREC_NO_CONVERT
+/* ---- statistics, as in [VEC-AVX2] ---- */
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d sum[2], const __m512 x[4]) {
+    __m512 s[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        s[j] = _mm512_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
+    }
+    s[0] = _mm512_add_ps(s[0], s[1]);
+    s[2] = _mm512_add_ps(s[2], s[3]);
+    MIXPREC_KEEP_(s[0]);
+    MIXPREC_KEEP_(s[2]);
+    s[0] = _mm512_add_ps(s[0], s[2]);
+    sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(s[0])));
+    sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
+}
+
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int
+mixprec_tally_whole_avx512_(mixprec_tally_ *t, __m512 error[4], const __m512 x[4], __m512i *amax, __m512i *least) {
+    const __m512i lift = _mm512_set1_epi32(t->shift << 23), max = _mm512_set1_epi32(t->max);
+    const __m512i least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
+    const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
+    __m512i magnitude[4], largest, smallest;
+    uint64_t gone = 0, small = 0;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] =
+        _mm512_and_si512(_mm512_castps_si512(x[j]), _mm512_set1_epi32(0x7FFFFFFF));
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_BELOW_)) ||
+        (!_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_FROM_)) &&
+         _mm512_test_epi32_mask(largest, largest)))
+        return 0;
+    *amax = _mm512_max_epi32(*amax, largest);
+    if (_mm512_testn_epi32_mask(smallest, smallest)) {
+        uint64_t zeros = 0;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
+            zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
+        }
+        t->stats->zero += zeros;
+        t->stats->underflow -= zeros;
+    } else
+        *least = _mm512_min_epu32(*least, _mm512_sub_epi32(smallest, _mm512_set1_epi32(1)));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m512 size = _mm512_castsi512_ps(magnitude[j]), sum, anchor;
+        anchor = _mm512_castsi512_ps(_mm512_max_epi32(_mm512_add_epi32(magnitude[j], lift), least_anchor));
+        sum = _mm512_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm512_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm512_sub_ps(size, sum);
+        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], vanishing));
+        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], normal));
+    }
+    t->stats->underflow += gone;
+    t->stats->subnormal += small - gone;
+    if (_mm512_cmpgt_epi32_mask(largest, max))
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], max);
+            error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+            t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
+        }
+    return 1;
+}
+
+MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
+    const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
+    __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
+    __m512i window = _mm512_set1_epi8((char)t->window);
+    __m512i high = _mm512_set1_epi8((char)t->high), low = _mm512_set1_epi8((char)t->low);
+    __m512d signal[2], noise[2];
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        signal[j] = _mm512_loadu_pd(t->signal + 8 * j);
+        noise[j] = _mm512_loadu_pd(t->noise + 8 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        __m512i bits[4], exponents, distance;
+        __m512 x[4], error[4];
+        uint64_t in, a, b, c, d;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            x[j] = _mm512_loadu_ps(src + i + 16 * j);
+            bits[j] = _mm512_castps_si512(x[j]);
+        }
+        /* Upper halves, without their signs; then their upper bytes, in some order. */
+        exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
+        distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
+        exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
+        if (!whole && (_mm512_cmpge_epu8_mask(exponents, high) | _mm512_cmple_epu8_mask(exponents, low)))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
+                _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
+        } else {
+            if (!mixprec_tally_whole_avx512_(t, error, x, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
+                                     (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+                high = _mm512_set1_epi8((char)t->high);
+                low = _mm512_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx512_(signal, x);
+        mixprec_add_squares_avx512_(noise, error);
+        distance = _mm512_sub_epi8(exponents, window);
+        in = _mm512_testn_epi8_mask(distance, _mm512_set1_epi8((char)0xF0));
+        a = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(1));
+        b = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(2));
+        c = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(4));
+        d = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(8));
+        mixprec_tally_planes_(t->planes, in, a, b, c, d);
+        if (~in) {
+            uint64_t zeros = _mm512_mask_testn_epi8_mask(~in, exponents, exponents);
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm512_storeu_si512(bytes, exponents);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm512_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax), (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        _mm512_storeu_pd(t->signal + 8 * j, signal[j]);
+        _mm512_storeu_pd(t->noise + 8 * j, noise[j]);
+    }
+    return i;
+}
+#endif
 
 /* ---- GEMM ---- */
 
@@ -4073,15 +4806,15 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 
 /* ---- few rows ---- */
 
-/* Where a product has few rows, packing all of B as fp32 would take longer than the products. Here a stretch of 32
-   columns of B becomes a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the tile kernel widens as it
-   loads them, while it prefetches the next stretch. */
+/* Where a product has few rows, packing B as fp32 would take longer than the products. Here 32 columns of B at a time
+   become a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the kernel widens as it loads them. */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
-#define MIXPREC_DIRECT_ACROSS_ 128 /* depth of a stretch where k runs along the rows of B in memory */
-#define MIXPREC_DIRECT_ALONG_ 32   /* and where columns do: then several panels side by side take turns */
-#define MIXPREC_DIRECT_PANELS_ 4
-/* The panel, two blocks of transposed words, and for each row the sums of a chunk. */
-#define MIXPREC_DIRECT_BYTES_ (MIXPREC_DIRECT_ACROSS_ * 128 + 2048)
+#define MIXPREC_DIRECT_WIDTH_ 8    /* of a panel of A */
+#define MIXPREC_DIRECT_PANEL_ 4096 /* bytes: 32 columns of 32 numbers of 32 bits or 64 of 16 bits */
+#define MIXPREC_DIRECT_ALONG_ 32   /* depth of a panel where columns lie side by side in memory, */
+#define MIXPREC_DIRECT_PANELS_ 4   /* and how many panels take turns */
+/* Two panels, two blocks of lines; for each row the sums of a chunk. */
+#define MIXPREC_DIRECT_BYTES_ (2 * MIXPREC_DIRECT_PANEL_ + 2 * 2048)
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (MIXPREC_DIRECT_PANELS_ * 128)
 
 /* f16 from e4m3 codes in the upper bytes: exact, for the exponents of f16 reach further. */
@@ -4115,64 +4848,71 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *fi
     _mm512_storeu_si512(second_line, second);
 }
 
-/* `depth` times 32 columns to a panel, of which `columns` are there and the others become zero. The columns lie stride
-   bytes apart. Whole vectors of k are written. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, __m512i *words, const char *b,
-                                                                         const mixprec_dtype type, size_t stride,
-                                                                         size_t columns, size_t depth) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t low = mixprec_min_(columns, 16);
+/* 16 bytes of each of 16 lines as 4 vectors of words. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_words_avx512_(__m512i words[4], const char *lines) {
+    __m512i r[4], t[4];
+    int i;
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        const __m128i *from = (const __m128i *)(const void *)(lines + 64 * i); /* rows i, 4 + i, 8 + i, 12 + i */
+        r[i] = _mm512_castsi128_si512(_mm_load_si128(from));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x00F0, _mm_load_si128(from + 16));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x0F00, _mm_load_si128(from + 32));
+        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0xF000, _mm_load_si128(from + 48));
+    }
+    t[0] = _mm512_unpacklo_epi32(r[0], r[1]);
+    t[1] = _mm512_unpackhi_epi32(r[0], r[1]);
+    t[2] = _mm512_unpacklo_epi32(r[2], r[3]);
+    t[3] = _mm512_unpackhi_epi32(r[2], r[3]);
+    words[0] = _mm512_unpacklo_epi64(t[0], t[2]);
+    words[1] = _mm512_unpackhi_epi64(t[0], t[2]);
+    words[2] = _mm512_unpacklo_epi64(t[1], t[3]);
+    words[3] = _mm512_unpackhi_epi64(t[1], t[3]);
+}
+
+/* 16 bytes of each of 32 columns, lines 64 bytes apart, to a panel. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, const char *lines,
+                                                                         const mixprec_dtype type) {
     const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
-    size_t p, q;
-    for (p = 0; p < depth; p += 64 / size, b += 64) {
-        size_t left = mixprec_min_(64, (depth - p) * size);
+    __m512i x[4], y[4];
+    int i;
+    mixprec_direct_words_avx512_(x, lines);
+    mixprec_direct_words_avx512_(y, lines + 16 * 64);
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
         if (type == MIXPREC_F32) {
-            mixprec_transpose_avx512_((__m512i *)(void *)panel, b, b, stride, low, left, 0);
-            mixprec_transpose_avx512_((__m512i *)(void *)(panel + 64), b + 16 * stride, b + 16 * stride, stride,
-                                      columns - low, left, 0);
-            panel += 16 * 128;
-            continue;
-        }
-        mixprec_transpose_avx512_(words, b, b, stride, low, left, 0);
-        mixprec_transpose_avx512_(words + 1, b + 16 * stride, b + 16 * stride, stride, columns - low, left, 0);
-        for (q = 0; q < 16; q++) {
-            __m512i x = words[2 * q], y = words[2 * q + 1];
-            if (size == 2) {
-                mixprec_direct_lines_avx512_(panel, panel + 64, x, y, type == MIXPREC_BF16);
-                panel += 128;
-            } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
-                __m512i x02 = _mm512_slli_epi16(x, 8), x13 = _mm512_and_si512(x, upper_bytes);
-                __m512i y02 = _mm512_slli_epi16(y, 8), y13 = _mm512_and_si512(y, upper_bytes);
-                if (type == MIXPREC_E4M3) {
-                    x02 = mixprec_e4m3_to_f16_avx512_(x02);
-                    x13 = mixprec_e4m3_to_f16_avx512_(x13);
-                    y02 = mixprec_e4m3_to_f16_avx512_(y02);
-                    y13 = mixprec_e4m3_to_f16_avx512_(y13);
-                }
-                mixprec_direct_lines_avx512_(panel, panel + 128, x02, y02, 0);
-                mixprec_direct_lines_avx512_(panel + 64, panel + 192, x13, y13, 0);
-                panel += 256;
+            _mm512_storeu_si512(panel + i * 128, x[i]);
+            _mm512_storeu_si512(panel + i * 128 + 64, y[i]);
+        } else if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
+            mixprec_direct_lines_avx512_(panel + i * 128, panel + i * 128 + 64, x[i], y[i], type == MIXPREC_BF16);
+        } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
+            __m512i x02 = _mm512_slli_epi16(x[i], 8), x13 = _mm512_and_si512(x[i], upper_bytes);
+            __m512i y02 = _mm512_slli_epi16(y[i], 8), y13 = _mm512_and_si512(y[i], upper_bytes);
+            char *to = panel + i * 256;
+            if (type == MIXPREC_E4M3) {
+                x02 = mixprec_e4m3_to_f16_avx512_(x02);
+                x13 = mixprec_e4m3_to_f16_avx512_(x13);
+                y02 = mixprec_e4m3_to_f16_avx512_(y02);
+                y13 = mixprec_e4m3_to_f16_avx512_(y13);
             }
+            mixprec_direct_lines_avx512_(to, to + 128, x02, y02, 0);
+            mixprec_direct_lines_avx512_(to + 64, to + 192, x13, y13, 0);
         }
     }
 }
 
-/* The same where columns lie side by side and k is stride bytes apart. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b,
+/* `depth` times 32 columns, of which `columns` are there and the others become zero, to a panel, where they lie side by
+   side and k is stride bytes apart. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b, const char *ahead,
                                                                         const mixprec_dtype type, size_t stride,
-                                                                        size_t columns, size_t depth,
-                                                                        const char *ahead) {
+                                                                        size_t columns, size_t depth) {
     const __mmask32 there = columns >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << columns) - 1;
     const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                             21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     size_t p;
     for (p = 0; p < depth; p++, b += stride) {
         __m512i x;
-        if (ahead)
-            _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
+        _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
         if (type == MIXPREC_F32) {
-            if (ahead)
-                _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
+            _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
             _mm512_storeu_ps(panel, _mm512_maskz_loadu_ps((__mmask16)there, b));
             _mm512_storeu_ps(panel + 64, _mm512_maskz_loadu_ps((__mmask16)(there >> 16), b + 64));
             panel += 128;
@@ -4191,89 +4931,152 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *pa
     }
 }
 
-/* What to prefetch: 32 lines, stride bytes apart, for each 32 of k, then 32 more `step` bytes on. */
-typedef struct mixprec_ahead_ {
-    const char *line;
-    size_t stride, step;
-} mixprec_ahead_;
-
-/* sums[i * 32 + j] = or += the products of `depth` lines of a panel, whose numbers are fp32, f16 or bf16, and A. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
-                                                                       size_t depth, const float *a, size_t width,
-                                                                       const char *panel, float *sums, int starts,
-                                                                       const mixprec_ahead_ *ahead) {
-    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
-    const char *block = ahead->line;
-    __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
+/* s += the products of a line of a panel, whose numbers are fp32, f16 or bf16, and a. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
+mixprec_direct_line_avx512_(__m512 s[][2], const int rows, const mixprec_dtype type, const float *a, const char *line) {
+    __m512 x[2];
     int i, j;
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-        starts ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + i * 32 + j * 16);
-    while (depth) {
-        const char *line = block;
-        size_t count = mixprec_min_(depth, 32);
-        depth -= count;
-        block += ahead->step;
-        for (; count; count--, a += width, line += ahead->stride) {
-            __m512 x[2];
-            _mm_prefetch(line, _MM_HINT_T1);
-            if (type == MIXPREC_F32) {
-                _mm_prefetch(line + 64, _MM_HINT_T1);
-                x[0] = _mm512_loadu_ps(panel);
-                x[1] = _mm512_loadu_ps(panel + 64);
-                panel += 128;
-            } else if (type == MIXPREC_F16) {
-                x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)panel));
-                x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(panel + 32)));
-                panel += 64;
-            } else {
-                __m512i words = _mm512_loadu_si512(panel);
-                x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
-                x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, upper_half));
-                panel += 64;
-            }
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
-        }
+    if (type == MIXPREC_F32) {
+        x[0] = _mm512_loadu_ps(line);
+        x[1] = _mm512_loadu_ps(line + 64);
+    } else if (type == MIXPREC_BF16) {
+        __m512i words = _mm512_loadu_si512(line);
+        x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+        x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xFFFF0000u)));
+    } else {
+        x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)line));
+        x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(line + 32)));
     }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
-        _mm512_storeu_ps(sums + i * 32 + j * 16, s[i][j]);
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
 }
 
-#define MIXPREC_DIRECT_TYPES_AVX512_(X, rows) X(rows, MIXPREC_F32) X(rows, MIXPREC_F16) X(rows, MIXPREC_BF16)
-#define MIXPREC_ALL_DIRECT_AVX512_(X) X(1) X(2) X(4) X(6) X(8) X(10) X(12) X(14)
-#define MIXPREC_DIRECT_AVX512_(rows)                                                                                   \
-    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, size_t depth, const float *a,      \
-                                                                size_t width, const char *panel, float *sums,          \
-                                                                int starts, const mixprec_ahead_ *ahead) {             \
-        if (type == MIXPREC_F32)                                                                                       \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F32, depth, a, width, panel, sums, starts, ahead);               \
-        else if (type == MIXPREC_BF16)                                                                                 \
-            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, depth, a, width, panel, sums, starts, ahead);              \
-        else                                                                                                           \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F16, depth, a, width, panel, sums, starts, ahead);               \
-    }
-MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)
-#undef MIXPREC_DIRECT_AVX512_
+/* What the kernels do: sums[i * 32 + j] = or += products of `depth` lines of a panel and A; where k runs along the rows
+   of B also, strip by strip, packing of the next block of 64 bytes of each of 32 columns and, so that its lines are in
+   L1 without sharing a set with each other, copying of the one after it; prefetching what follows. */
+typedef struct mixprec_direct_ {
+    const float *a;
+    size_t width, depth;
+    const char *panel;
+    float *sums;
+    int starts;
+    char *next_panel;
+    const char *next_lines;
+    char *copy_to;
+    const char *copy_from, *ahead;
+    size_t stride, columns, bytes; /* of copy_from: what is there of 32 columns and 64 bytes */
+} mixprec_direct_;
 
-MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *scratch, const char *b, mixprec_dtype type, size_t stride,
-                                                        int along, size_t columns, size_t depth, const char *ahead) {
-    __m512i *words = (__m512i *)(void *)(scratch + MIXPREC_DIRECT_ACROSS_ * 128);
-    switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (along)                                                                                                     \
-            mixprec_direct_along_avx512_(scratch, b, dtype, stride, columns, depth, ahead);                            \
-        else                                                                                                           \
-            mixprec_direct_across_avx512_(scratch, words, b, dtype, stride, columns, depth);                           \
-        break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
-#undef MIXPREC_ROW_
-    default: break;
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_copy_avx512_(const mixprec_direct_ *d, size_t strip) {
+    const size_t stride = d->stride;
+    const char *from = d->copy_from + strip * 8 * stride, *ahead = d->ahead + strip * 8 * stride;
+    char *to = d->copy_to + strip * 8 * 64;
+    size_t i;
+    if (d->columns == 32 && d->bytes == 64)
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++, from += stride, ahead += stride) {
+            _mm_prefetch(ahead, _MM_HINT_T1);
+            _mm512_store_si512(to + i * 64, _mm512_loadu_si512(from));
+        }
+    else {
+        const __mmask64 there = d->bytes == 64 ? ~(__mmask64)0 : ((__mmask64)1 << d->bytes) - 1;
+        for (i = 0; i < 8; i++, from += stride)
+            _mm512_store_si512(to + i * 64, strip * 8 + i < d->columns ? _mm512_maskz_loadu_epi8(there, from)
+                                                                       : _mm512_setzero_si512());
     }
+}
+
+/* type: that of the panel, or, where the kernel packs too, that of B. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                       const int packs, const mixprec_direct_ *d) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t line = type == MIXPREC_F32 ? 128 : 64, width = d->width;
+    const char *panel = d->panel;
+    const float *a = d->a;
+    size_t depth = d->depth, strip, count;
+    __m512 s[MIXPREC_DIRECT_WIDTH_][2];
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        d->starts ? _mm512_setzero_ps() : _mm512_loadu_ps(d->sums + i * 32 + j * 16);
+    for (strip = 0; strip < (packs ? 4 : 1); strip++) {
+        count = depth;
+        if (packs) {
+            mixprec_direct_copy_avx512_(d, strip);
+            mixprec_direct_across_avx512_(d->next_panel + strip * 16 / size * line, d->next_lines + strip * 16, type);
+            count = mixprec_min_(depth, 16 / size);
+            depth -= count;
+        }
+        for (; count; count--, a += width, panel += line)
+            mixprec_direct_line_avx512_(s, rows, type, a, panel);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_storeu_ps(d->sums + i * 32 + j * 16, s[i][j]);
+}
+
+#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {        \
+        if (type == MIXPREC_F32)                                                                                       \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F32, 0, d);                                                      \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 0, d);                                                     \
+        else                                                                                                           \
+            mixprec_direct_body_avx512_(rows, MIXPREC_F16, 0, d);                                                      \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(1)
+MIXPREC_DIRECT_KERNEL_AVX512_(2)
+MIXPREC_DIRECT_KERNEL_AVX512_(4)
+MIXPREC_DIRECT_KERNEL_AVX512_(6)
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
+    MIXPREC_AVX512_ static void mixprec_direct_##rows##_packs_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {  \
+        switch (type) {                                                                                                \
+        case MIXPREC_F32: mixprec_direct_body_avx512_(rows, MIXPREC_F32, 1, d); break;                                 \
+        case MIXPREC_F16: mixprec_direct_body_avx512_(rows, MIXPREC_F16, 1, d); break;                                 \
+        case MIXPREC_BF16: mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 1, d); break;                               \
+        case MIXPREC_E4M3: mixprec_direct_body_avx512_(rows, MIXPREC_E4M3, 1, d); break;                               \
+        default: mixprec_direct_body_avx512_(rows, MIXPREC_E5M2, 1, d); break;                                         \
+        }                                                                                                              \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(6)
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_kernel_avx512_(size_t rows, mixprec_dtype type, const mixprec_direct_ *d) {
+    static void (*const kernels[])(mixprec_dtype, const mixprec_direct_ *) = {
+        mixprec_direct_1_avx512_, mixprec_direct_2_avx512_, mixprec_direct_4_avx512_, mixprec_direct_6_avx512_,
+        mixprec_direct_8_avx512_};
+    kernels[rows == 1 ? 0 : (rows + 1) / 2](type, d);
+}
+
+/* The numbers in 4 bytes of each of 16 rows as halves for mixprec_direct_half_avx512_, those of one k together; by way of
+   memory, for Zen 4 widens numbers from memory twice as fast as from a register. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i *halves, __m512i word,
+                                                                         const mixprec_dtype type) {
+    const __m512i evens_then_odds = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
+                                                     26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    __m512i half[2];
+    int i;
+    if (type == MIXPREC_F16) {
+        halves[0] = _mm512_permutexvar_epi16(evens_then_odds, word);
+        return;
+    }
+    half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
+    half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
+    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+        if (type == MIXPREC_E4M3) { /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
+            half[i] = _mm512_and_si512(_mm512_srai_epi16(half[i], 1), _mm512_set1_epi16((short)0xBF80));
+            half[i] = _mm512_ternarylogic_epi32(half[i], _mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)),
+                                                _mm512_set1_epi16(0x4000), 0xF8);
+        }
+        halves[i] = _mm512_permutexvar_epi16(evens_then_odds, half[i]);
+    }
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const __m512i *halves, size_t k,
+                                                                         const mixprec_dtype type) {
+    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
+    __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+    return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
 }
 
 /* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
@@ -4284,7 +5087,8 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                                  size_t columns, size_t depth, const float *a, size_t width, const char *b,
                                  size_t stride, float *t, size_t ldt, int first) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 768;
+    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
+    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
     size_t at = 0;
     int i, j;
     for (; at < row_bytes; first = 0) {
@@ -4296,21 +5100,32 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             const size_t bytes = mixprec_min_(64, end - at);
             /* At the end of the rows, the next columns; the address is only prefetched. */
             const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
-            __m512i words[64];
+            __m512i words[64], halves[128];
             size_t q, k;
             for (q = 0; q < (size_t)vectors; q++) {
                 size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
                 mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
                                           stride, there, bytes, 0);
             }
+            if (type != MIXPREC_F32 && type != MIXPREC_BF16)
+                for (q = 0; q < (size_t)vectors * 16; q++)
+                    mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
-                __m512 x[4][4];
-                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                    mixprec_expand_avx512_(x[j], words[j / 2 * 32 + j % 2 + 2 * (int)q], type);
                 MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
                     if (q * 4 + k * size < bytes) {
+                        __m512 x[4];
+                        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                            const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
+                            if (type == MIXPREC_F32)
+                                x[j] = _mm512_castsi512_ps(words[word]);
+                            else if (type == MIXPREC_BF16)
+                                x[j] = _mm512_castsi512_ps(k ? _mm512_and_si512(words[word], upper_half)
+                                                             : _mm512_slli_epi32(words[word], 16));
+                            else
+                                x[j] = mixprec_direct_half_avx512_(halves + word * per_word / 2, k, type);
+                        }
                         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j][k], s[i][j]);
+                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
                         a += width;
                     }
                 }
@@ -4357,73 +5172,138 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
-                                                   int along, float *t, size_t ldt, int first, char *scratch) {
-#define MIXPREC_DIRECT_AVX512_(rows) mixprec_direct_##rows##_avx512_,
-    static void (*const tiles[])(mixprec_dtype, size_t, const float *, size_t, const char *, float *, int,
-                                 const mixprec_ahead_ *) = {MIXPREC_ALL_DIRECT_AVX512_(MIXPREC_DIRECT_AVX512_)};
-#undef MIXPREC_DIRECT_AVX512_
-    const size_t size = mixprec_size_of_(type), stretch = along       ? MIXPREC_DIRECT_ALONG_
-                                                          : rows <= 4 ? 64 / size
-                                                                      : MIXPREC_DIRECT_ACROSS_;
-    const size_t side = along ? MIXPREC_DIRECT_PANELS_ * 32 : 32, k_step = along ? stride : size,
-                 column_step = along ? size : stride;
-    const int early = rows <= MIXPREC_DIRECT_THIN_ROWS_; /* packing takes longer than the products */
-    const size_t padded = mixprec_round_up_(rows, 2);    /* a kernel of 4 rows may compute 3 */
-    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_BYTES_);
-    size_t from, to, chunk, p, count, i, j;
-    if (rows <= MIXPREC_DIRECT_THIN_ROWS_ && !along) {
-        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
-        return;
+MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *panel, const char *b, const char *ahead,
+                                                        mixprec_dtype type, size_t stride, size_t columns,
+                                                        size_t depth) {
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype: mixprec_direct_along_avx512_(panel, b, ahead, dtype, stride, columns, depth); break;
+        MIXPREC_ROW_(MIXPREC_F32)
+        MIXPREC_ROW_(MIXPREC_F16)
+        MIXPREC_ROW_(MIXPREC_BF16)
+        MIXPREC_ROW_(MIXPREC_E4M3)
+        MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+    default: break;
     }
+}
+
+/* t = or += the sums of a chunk. */
+MIXPREC_AVX512_ static void mixprec_direct_add_avx512_(const float *sums, size_t rows, size_t columns, float *t,
+                                                       size_t ldt, int first) {
+    size_t i, j;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j += 16) {
+            const __mmask16 lanes = mixprec_first_lanes_(columns - j);
+            __m512 sum = _mm512_loadu_ps(sums + i * 32 + j);
+            if (!first)
+                sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, t + i * ldt + j), sum);
+            _mm512_mask_storeu_ps(t + i * ldt + j, lanes, sum);
+        }
+}
+
+/* Where k runs along the rows of B: all blocks of 32 columns and 64 bytes in order, each packed while the one before it
+   is multiplied, and copied another turn before. */
+MIXPREC_AVX512_ static void mixprec_direct_across_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                              size_t width, const char *b, mixprec_dtype type,
+                                                              size_t stride, float *t, size_t ldt, int first,
+                                                              char *scratch) {
+    const size_t size = mixprec_size_of_(type), lead = 384, row_bytes = depth * size, unit = 64 / size;
+    const size_t turns = (depth + unit - 1) / unit, blocks = (columns + 31) / 32 * turns;
+    char *const panels = scratch, *const lines = scratch + 2 * MIXPREC_DIRECT_PANEL_;
+    float *const sums = (float *)(void *)(lines + 2 * 2048);
+    size_t n, i, column = 0, p = 0, copy_column = 0, copy_at = 0;
+    for (n = 0; n < blocks + 2; n++) {
+        const int multiplies = n >= 2;
+        mixprec_direct_ d;
+        d.width = width;
+        d.depth = multiplies ? mixprec_min_(unit, depth - p) : 0;
+        d.panel = panels + n % 2 * MIXPREC_DIRECT_PANEL_;
+        d.starts = p % MIXPREC_GEMM_KBLOCK == 0;
+        d.next_panel = panels + (n + 1) % 2 * MIXPREC_DIRECT_PANEL_;
+        d.next_lines = lines + (n + 1) % 2 * 2048;
+        d.copy_to = lines + n % 2 * 2048;
+        d.stride = stride;
+        d.columns = copy_column < columns ? mixprec_min_(32, columns - copy_column) : 0;
+        d.bytes = mixprec_min_(64, row_bytes - copy_at);
+        d.copy_from = b + (d.columns ? copy_column * stride + copy_at : 0);
+        d.ahead = d.copy_from + lead + (copy_at + lead < row_bytes ? 0 : 32 * stride - row_bytes);
+        copy_at += 64;
+        if (copy_at >= row_bytes) {
+            copy_at = 0;
+            copy_column += 32;
+        }
+        for (i = 0; i < rows; i += width) {
+            const size_t count = mixprec_min_(width, rows - i);
+            d.a = a + i * depth + p * width;
+            d.sums = sums + i * 32;
+            if (i)
+                mixprec_direct_kernel_avx512_(count, type, &d);
+            else if (count > 6)
+                mixprec_direct_8_packs_avx512_(type, &d);
+            else
+                mixprec_direct_6_packs_avx512_(type, &d);
+        }
+        if (!multiplies)
+            continue;
+        p += d.depth;
+        if (p % MIXPREC_GEMM_KBLOCK == 0 || p == depth)
+            mixprec_direct_add_avx512_(sums, rows, mixprec_min_(32, columns - column), t + column, ldt,
+                                       first && p <= MIXPREC_GEMM_KBLOCK);
+        if (p == depth) {
+            p = 0;
+            column += 32;
+        }
+    }
+}
+
+/* Where columns do: 32 of k of several panels side by side. */
+MIXPREC_AVX512_ static void mixprec_direct_along_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                             size_t width, const char *b, mixprec_dtype type,
+                                                             size_t stride, float *t, size_t ldt, int first,
+                                                             char *scratch) {
+    const size_t size = mixprec_size_of_(type), padded = mixprec_round_up_(rows, 2);
+    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_PANEL_);
+    size_t from, to, chunk, p, count, i, j;
     for (from = 0; from < columns; from = to) {
-        to = mixprec_min_(from + side, columns);
+        to = mixprec_min_(from + MIXPREC_DIRECT_PANELS_ * 32, columns);
         for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
             size_t end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
             for (p = chunk; p < end; p += count) {
-                count = mixprec_min_(stretch, end - p);
+                count = mixprec_min_(MIXPREC_DIRECT_ALONG_, end - p);
                 for (j = from; j < to; j += 32) {
-                    size_t next_j = j + 32, next_p = p;
-                    mixprec_ahead_ ahead;
-                    if (next_j >= to) {
-                        next_j = from;
-                        next_p = p + count;
-                        if (next_p >= depth) {
-                            next_j = to;
-                            next_p = 0;
-                        }
-                    }
-                    ahead.line = b + next_j * column_step + next_p * k_step;
-                    ahead.stride = stride;
-                    ahead.step = 32 * size;
-                    mixprec_direct_pack_avx512_(scratch, b + j * column_step + p * k_step, type, stride, along,
-                                                mixprec_min_(32, to - j), count, early ? ahead.line : NULL);
-                    if (early) {
-                        ahead.line = scratch;
-                        ahead.stride = ahead.step = 0;
-                    }
-                    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX512_) {
-                        tiles[rows - i < 2 ? 0 : (mixprec_min_(MIXPREC_TILE_ROWS_AVX512_, rows - i) + 1) / 2](
-                            type, count, a + i * depth + p * width, width, scratch, sums + (j - from) * padded + i * 32,
-                            p == chunk, &ahead);
-                        ahead.line = scratch;
-                        ahead.stride = ahead.step = 0;
+                    const char *at = b + p * stride + j * size;
+                    mixprec_direct_ d;
+                    d.width = width;
+                    d.depth = count;
+                    d.panel = scratch;
+                    d.starts = p == chunk;
+                    mixprec_direct_pack_avx512_(scratch, at,
+                                                j + 32 < to ? at + 32 * size : at - (j - from) * size + count * stride,
+                                                type, stride, mixprec_min_(32, to - j), count);
+                    for (i = 0; i < rows; i += width) {
+                        d.a = a + i * depth + p * width;
+                        d.sums = sums + (j - from) * padded + i * 32;
+                        mixprec_direct_kernel_avx512_(mixprec_min_(width, rows - i), type, &d);
                     }
                 }
             }
-            for (j = from; j < to; j += 16) {
-                const __mmask16 lanes = mixprec_first_lanes_(to - j);
-                for (i = 0; i < rows; i++) {
-                    float *at = t + i * ldt + j;
-                    __m512 sum = _mm512_loadu_ps(sums + (j - from) / 32 * 32 * padded + i * 32 + j % 32);
-                    if (chunk || !first)
-                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, at), sum);
-                    _mm512_mask_storeu_ps(at, lanes, sum);
-                }
-            }
+            for (j = from; j < to; j += 32)
+                mixprec_direct_add_avx512_(sums + (j - from) * padded, rows, mixprec_min_(32, to - j), t + j, ldt,
+                                           first && chunk == 0);
         }
     }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                   size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                   int along, float *t, size_t ldt, int first, char *scratch) {
+    if (along)
+        mixprec_direct_along_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
+    else if (rows <= MIXPREC_DIRECT_THIN_ROWS_)
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+    else
+        mixprec_direct_across_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
 }
 
 /* Elements that lie side by side in src as in the panel, which is at most two vectors wide. */
@@ -5324,65 +6204,180 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
     }
 }
 
+/* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
+MIXPREC_INLINE void mixprec_add_f32_(float *x, const float *y, size_t n) {
+    size_t i = 0;
+    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
+        MIXPREC_INDEPENDENT_
+        for (; i < MIXPREC_UNIT_; i++)
+            x[i] += y[i];
+    }
+    for (; i < n; i++)
+        x[i] += y[i];
+}
+MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] += y[i];
+}
+
 #ifndef MIXPREC_NO_CONVERT
-/* Everything passes through f64, which holds any element exactly. */
+/* Squares apart from sums, through memory: no compiler contracts or reorders them. */
+MIXPREC_NOINLINE_ void mixprec_square_f32_(float *x, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+MIXPREC_NOINLINE_ void mixprec_square_f64_(double *x, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+/* The squares of a group, added to the sums of their lanes. */
+static void mixprec_tally_squares_(double *lanes, double *x, int narrow) {
+    size_t i;
+    if (narrow) {
+        float squares[MIXPREC_UNIT_];
+        for (i = 0; i < MIXPREC_UNIT_; i++)
+            squares[i] = (float)x[i];
+        mixprec_square_f32_(squares, MIXPREC_UNIT_);
+        mixprec_add_f32_(squares, squares + 16, 16);
+        mixprec_add_f32_(squares + 32, squares + 48, 16);
+        mixprec_add_f32_(squares, squares + 32, 16);
+        for (i = 0; i < MIXPREC_TALLY_LANES_; i++)
+            x[i] = (double)squares[i];
+        mixprec_add_f64_(lanes, x, MIXPREC_TALLY_LANES_);
+    } else {
+        mixprec_square_f64_(x, MIXPREC_UNIT_);
+        for (i = 0; i < MIXPREC_UNIT_; i += MIXPREC_TALLY_LANES_)
+            mixprec_add_f64_(lanes, x + i, MIXPREC_TALLY_LANES_);
+    }
+}
+
+/* A group of `count` elements, from f64 or, where single is not NULL, fp32, in any mode. */
+static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
+                                 const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how) {
+    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
+    const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
+    const uint64_t max = mixprec_f32_bits_to_f64_bits_((uint32_t)t->max);
+    const uint64_t max_below_zero = to == MIXPREC_I8 ? mixprec_f64_bits_(128.0) : max;
+    const uint64_t min_normal = mixprec_f32_bits_to_f64_bits_((uint32_t)t->min_normal);
+    double x[MIXPREC_UNIT_] = {0}, q[MIXPREC_UNIT_] = {0}; /* q becomes the error */
+    float codes[MIXPREC_UNIT_];                            /* of the widest type they may have */
+    mixprec_statistics *stats = t->stats;
+    uint64_t amax = 0;
+    size_t i;
+    if (single) {
+        mixprec_convert_run_(kernels, x, MIXPREC_F64, single, MIXPREC_F32, count, &exact, 1.0f);
+        mixprec_store_(kernels, codes, to, single, count, how);
+    } else {
+        mixprec_copy_(x, wide, count * sizeof *x);
+        mixprec_store_f64_(kernels, codes, to, x, count, how);
+    }
+    mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
+    for (i = 0; i < count; i++) {
+        uint64_t bits = mixprec_f64_bits_(x[i]) & magnitude_of, kept = mixprec_f64_bits_(q[i]) & magnitude_of;
+        int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
+        if (bits >= infinity) {
+            stats->exponents[255]++;
+            if (bits == infinity)
+                stats->inf++;
+            else
+                stats->nan++;
+            x[i] = q[i] = 0;
+            continue;
+        }
+        stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
+        stats->zero += bits == 0;
+        stats->overflow += bits > (bits == mixprec_f64_bits_(x[i]) ? max : max_below_zero);
+        stats->underflow += bits != 0 && kept == 0;
+        stats->subnormal += kept != 0 && kept < min_normal;
+        amax = bits > amax ? bits : amax;
+        if (bits != 0 && bits < t->min_nonzero)
+            t->min_nonzero = bits;
+        q[i] = kept > infinity ? x[i] : x[i] - q[i];
+    }
+    t->amax = amax > t->amax ? amax : t->amax;
+    {
+        int narrow = single && (amax == 0 || (amax >= mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_FROM_) &&
+                                              amax < mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_BELOW_)));
+        mixprec_tally_squares_(t->signal, x, narrow);
+        mixprec_tally_squares_(t->noise, q, narrow);
+    }
+}
+
+static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
+                                  mixprec_dtype to, mixprec_how_ how) {
+    while (n) {
+        size_t count = 0;
+        if (how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift)
+            count = kernels->tally(t, x, n / MIXPREC_UNIT_ * MIXPREC_UNIT_);
+        if (!count) {
+            count = mixprec_min_(n, MIXPREC_UNIT_);
+            mixprec_tally_group_(kernels, t, NULL, x, count, to, &how);
+        }
+        x += count;
+        n -= count;
+        how.index += count;
+    }
+}
+
+/* The thresholds of a format. Shift is 0 where the kernels do not know it: f32, E8M0, int8. */
+static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
+    const mixprec_layout_ *layout = mixprec_layout_of_(to);
+    double max = mixprec_decode(layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE, to);
+    double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0;
+    double half_step = layout ? mixprec_decode(1, to) * 0.5 : 0;
+    t->max = (int32_t)mixprec_f32_bits_((float)max);
+    t->min_normal = (int32_t)mixprec_f32_bits_((float)min_normal);
+    t->shift = layout ? 23 - layout->mantissa_bits : 0;
+    if (t->shift) {
+        t->vanishing = (int32_t)mixprec_f32_bits_((float)half_step);             /* ties to zero */
+        t->normal = (int32_t)mixprec_f32_bits_((float)(min_normal - half_step)); /* ties to the normal number */
+    }
+}
+
 MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
                                           mixprec_dtype src_type, size_t n, mixprec_dtype to,
                                           const mixprec_how_ *options, float scale) {
-    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
-    const mixprec_layout_ *layout = mixprec_layout_of_(to);
-    /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
-    const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
-    uint64_t min_normal = layout ? mixprec_f64_bits_(mixprec_decode(1u << layout->mantissa_bits, to)) : 0;
-    uint32_t max_code = layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE;
-    uint64_t max = mixprec_f64_bits_(mixprec_decode(max_code, to));
-    uint64_t max_below_zero = to == MIXPREC_I8 ? mixprec_f64_bits_(128.0) : max;
-    uint64_t amax = 0, min_nonzero = infinity;
+    const uint64_t infinity = (uint64_t)0x7FF << 52;
+    mixprec_tally_ t = MIXPREC_ZERO_;
     mixprec_how_ how = *options;
-    size_t i, j, count;
+    size_t i, count;
+    t.stats = stats;
+    t.min_nonzero = infinity;
+    mixprec_tally_format_(&t, to);
+    mixprec_tally_window_(&t, 127);
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
-    for (i = 0; i < n; i += count) {
-        double x[MIXPREC_BLOCK_], q[MIXPREC_BLOCK_];
-        float codes[MIXPREC_BLOCK_]; /* of the widest type they may have */
-        const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        how.index = options->index + i;
-        if (src_type == MIXPREC_F64)
-            mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
-        else {
-            mixprec_load_(kernels, codes, from, src_type, count);
-            mixprec_scale_f32_(codes, codes, count, scale);
-            mixprec_convert_run_(kernels, x, MIXPREC_F64, codes, MIXPREC_F32, count, &exact, 1.0f);
-        }
-        mixprec_store_f64_(kernels, codes, to, x, count, &how);
-        mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
-        for (j = 0; j < count; j++) {
-            uint64_t bits = mixprec_f64_bits_(x[j]) & magnitude_of, kept = mixprec_f64_bits_(q[j]) & magnitude_of;
-            int32_t exponent = (int32_t)(bits >> 52) - 1023 + 127;
-            double error = kept > infinity ? x[j] : x[j] - q[j];
-            if (bits >= infinity) {
-                stats->exponents[255]++;
-                if (bits == infinity)
-                    stats->inf++;
-                else
-                    stats->nan++;
-                continue;
+    if (src_type == MIXPREC_F32 && mixprec_f32_bits_(scale) == 0x3F800000u)
+        mixprec_tally_floats_(kernels, &t, (const float *)src, n, to, how);
+    else
+        for (i = 0; i < n; i += count) {
+            const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
+            how.index = options->index + i;
+            if (src_type == MIXPREC_F64) {
+                double x[MIXPREC_UNIT_];
+                count = mixprec_min_(n - i, MIXPREC_UNIT_);
+                mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
+                mixprec_tally_group_(kernels, &t, x, NULL, count, to, &how);
+            } else {
+                float x[MIXPREC_BLOCK_];
+                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                mixprec_load_(kernels, x, from, src_type, count);
+                mixprec_scale_f32_(x, x, count, scale);
+                mixprec_tally_floats_(kernels, &t, x, count, to, how);
             }
-            stats->exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
-            stats->zero += bits == 0;
-            stats->overflow += bits > (bits == mixprec_f64_bits_(x[j]) ? max : max_below_zero);
-            stats->underflow += bits != 0 && kept == 0;
-            stats->subnormal += kept != 0 && kept < min_normal;
-            if (bits > amax)
-                amax = bits;
-            if (bits != 0 && bits < min_nonzero)
-                min_nonzero = bits;
-            stats->signal += x[j] * x[j];
-            stats->noise += error * error;
         }
+    mixprec_tally_window_(&t, 0);
+    for (count = MIXPREC_TALLY_LANES_ / 2; count; count /= 2) {
+        mixprec_add_f64_(t.signal, t.signal + count, count);
+        mixprec_add_f64_(t.noise, t.noise + count, count);
     }
-    stats->amax = mixprec_f64_from_bits_(amax);
-    stats->min_nonzero = mixprec_f64_from_bits_(min_nonzero == infinity ? 0 : min_nonzero);
+    stats->signal = t.signal[0];
+    stats->noise = t.noise[0];
+    stats->amax = mixprec_f64_from_bits_(t.amax);
+    stats->min_nonzero = mixprec_f64_from_bits_(t.min_nonzero == infinity ? 0 : t.min_nonzero);
     stats->count = n;
 }
 #endif
@@ -5401,32 +6396,22 @@ MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, co
 #endif
 
 #ifndef MIXPREC_NO_REDUCE
-/* n elements as fp32: where they are, or in the block. */
-static const float *mixprec_as_f32_(const mixprec_kernels_ *kernels, float *block, const void *x, mixprec_dtype type,
-                                    size_t n) {
-    if (type == MIXPREC_F32)
-        return (const float *)x;
-    mixprec_load_(kernels, block, x, type, n);
-    return block;
-}
-
 /* The sum of one block of at most MIXPREC_REDUCE_BLOCK elements. */
 MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, mixprec_reduction reduction,
                                                const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
                                                double center, size_t n) {
     double lanes[MIXPREC_LANES_] = {0};
-    const char *from_x = (const char *)x, *from_y = (const char *)y;
-    int dot = reduction == MIXPREC_DOT;
     size_t i, step;
-    for (i = 0; i < n; i += step) {
-        float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
-        const float *p, *q = NULL;
-        step = x_type == MIXPREC_F32 && (!dot || y_type == MIXPREC_F32) ? n : mixprec_min_(n - i, MIXPREC_BLOCK_);
-        p = mixprec_as_f32_(kernels, block_x, from_x + i * mixprec_size_of_(x_type), x_type, step);
-        if (dot)
-            q = mixprec_as_f32_(kernels, block_y, from_y + i * mixprec_size_of_(y_type), y_type, step);
-        kernels->reduce(lanes, p, q, step, reduction, center);
-    }
+    if (reduction != MIXPREC_DOT || x_type == y_type)
+        kernels->reduce(lanes, x, y, x_type, n, reduction, center);
+    else
+        for (i = 0; i < n; i += step) {
+            float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
+            step = mixprec_min_(n - i, MIXPREC_BLOCK_);
+            mixprec_load_(kernels, block_x, (const char *)x + i * mixprec_size_of_(x_type), x_type, step);
+            mixprec_load_(kernels, block_y, (const char *)y + i * mixprec_size_of_(y_type), y_type, step);
+            kernels->reduce(lanes, block_x, block_y, MIXPREC_F32, step, reduction, center);
+        }
     for (step = MIXPREC_LANES_ / 2; step; step /= 2)
         for (i = 0; i < step; i++)
             lanes[i] += lanes[i + step];
@@ -5441,7 +6426,7 @@ MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, do
     double sum = 0;
     for (i = 0; i < n; i += MIXPREC_REDUCE_BLOCK) {
         double block = mixprec_reduce_block_(kernels, reduction, (const char *)x + i * x_size, x_type,
-                                             (const char *)y + i * y_size, y_type, center,
+                                             y ? (const char *)y + i * y_size : NULL, y_type, center,
                                              mixprec_min_(n - i, MIXPREC_REDUCE_BLOCK));
         if (partials)
             partials[i / MIXPREC_REDUCE_BLOCK] = block;
@@ -5590,10 +6575,10 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
-    plan->direct_b = m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
+    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
-        plan->width = mixprec_min_(tile_rows, m < 2 ? 1 : mixprec_round_up_(m, 2));
+        plan->width = mixprec_min_(kernels->direct_width, m < 2 ? 1 : mixprec_round_up_(m, 2));
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
@@ -5617,8 +6602,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
             plan->depth = mixprec_min_(plan->depth, kernels->block_depth);
         } else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
-        else if (plan->rows > tile_rows)
-            plan->rows = mixprec_round_up_(plan->rows / 2, tile_rows);
+        else if (plan->rows > plan->width)
+            plan->rows = mixprec_round_up_(plan->rows / 2, plan->width);
         else if (plan->columns > tile_columns)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->depth > smallest)
@@ -5663,23 +6648,6 @@ static void mixprec_gemm_scale_(const mixprec_gemm_plan_ *plan, void *x, size_t 
         plan->kernels->unscale((float *)x + from, (float *)x + from, n, scale);
     else
         mixprec_scale_f32_((float *)x + from, (float *)x + from, n, scale);
-}
-
-/* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
-static void mixprec_add_f32_(float *x, const float *y, size_t n) {
-    size_t i = 0;
-    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
-        MIXPREC_INDEPENDENT_
-        for (; i < MIXPREC_UNIT_; i++)
-            x[i] += y[i];
-    }
-    for (; i < n; i++)
-        x[i] += y[i];
-}
-static void mixprec_add_f64_(double *x, const double *y, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
-        x[i] += y[i];
 }
 
 /* x[i] = (x[i] * scale of A's row) * scale of B's column + i, at position p of k. */
@@ -6189,30 +7157,33 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *fa
 
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
     const float max = mixprec_quant_max_(d->dst_type);
+    /* A scale that is given needs no amax before: strips that stay in L1 between the one and the other. */
+    const size_t block_rows = d->scale ? 1 : d->block_rows;
+    const size_t block_columns = d->scale ? 16 * MIXPREC_BLOCK_ : d->block_columns;
+    const size_t wide =
+        block_columns >= MIXPREC_BLOCK_ ? block_columns : MIXPREC_BLOCK_ / block_columns * block_columns;
     uint32_t largest = 0;
     mixprec_quant_strip_ s;
-    size_t wide =
-        d->block_columns >= MIXPREC_BLOCK_ ? d->block_columns : MIXPREC_BLOCK_ / d->block_columns * d->block_columns;
     s.d = d;
     s.kernels = kernels;
-    s.block = d->block_columns;
-    for (s.row = 0; s.row < d->rows; s.row += d->block_rows) {
-        s.rows = mixprec_min_(d->rows - s.row, d->block_rows);
+    s.block = block_columns;
+    for (s.row = 0; s.row < d->rows; s.row += block_rows) {
+        s.rows = mixprec_min_(d->rows - s.row, block_rows);
         for (s.first = 0; s.first < d->columns; s.first += wide) {
             float factors[MIXPREC_BLOCK_];
             size_t blocks, i;
             s.width = mixprec_min_(d->columns - s.first, wide);
-            s.scales = d->scales + s.row / d->block_rows * d->scales_ld + s.first / d->block_columns;
+            s.scales = d->scales;
+            if (!d->scale)
+                s.scales += s.row / block_rows * d->scales_ld + s.first / block_columns;
             blocks = (s.width - 1) / s.block + 1;
-            if (!d->scale || d->amax) {
-                for (i = 0; i < blocks; i++)
-                    s.scales[i] = 0;
+            for (i = 0; i < blocks; i++)
+                s.scales[i] = 0;
+            if (!d->scale || d->amax)
                 mixprec_quant_amax_(&s);
-            }
             for (i = 0; i < blocks; i++) {
                 uint32_t bits = mixprec_f32_bits_(s.scales[i]);
-                if (d->amax && bits > largest)
-                    largest = bits;
+                largest = bits > largest ? bits : largest;
                 factors[i] = d->scale ? *d->scale : mixprec_scale_of_amax_run_(s.scales[i], max, d->power_of_two);
                 s.scales[i] = mixprec_f32_from_bits_(0x3F800000u) / factors[i];
             }
@@ -7343,64 +8314,60 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
 
+#ifdef MIXPREC_NO_CONVERT
+#define MIXPREC_TALLY_KERNEL_(kernel)
+#else
+#define MIXPREC_TALLY_KERNEL_(kernel) kernel,
+#endif
+
+/* What does not depend on the unit that multiplies matrices. */
+#define MIXPREC_COMMON_C_                                                                                              \
+    MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
+        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+#define MIXPREC_COMMON_AVX2_                                                                                           \
+    MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx2_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                       \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+#define MIXPREC_COMMON_AVX512_                                                                                         \
+    MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
+        mixprec_unscale_avx512_,                                                                                       \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                     \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+#define MIXPREC_COMMON_NEON_                                                                                           \
+    MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
+        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+
 static const mixprec_kernels_ mixprec_kernels_c_ = {
-    MIXPREC_ISA_C,
-    mixprec_load_c_,
-    mixprec_load_odd_c_,
-    mixprec_store_c_,
-    mixprec_unscale_c_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
+                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
-    MIXPREC_ISA_AVX2,
-    mixprec_load_avx2_,
-    mixprec_load_odd_avx2_,
-    mixprec_store_avx2_,
-    mixprec_unscale_avx2_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
-                          NULL, 0, 0, 0)};
+    MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
+                                                mixprec_tile_avx2_, NULL, 0, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
-    MIXPREC_ISA_AVX512,
-    mixprec_load_avx512_,
-    mixprec_load_odd_avx512_,
-    mixprec_store_avx512_,
-    mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
-                          MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
+                          MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
-                          NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_,
+                                                mixprec_tile_neon_, NULL, 0, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -7426,40 +8393,18 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #ifndef MIXPREC_NO_GEMM
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
-    MIXPREC_ISA_AVX512,
-    mixprec_load_avx512_,
-    mixprec_load_odd_avx512_,
-    mixprec_store_avx512_,
-    mixprec_unscale_avx512_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_),
+    MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0)};
+                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0, 0)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
+    MIXPREC_COMMON_NEON_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0)};
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
-    MIXPREC_ISA_NEON,
-    mixprec_load_neon_,
-    mixprec_load_odd_neon_,
-    mixprec_store_neon_,
-    mixprec_unscale_neon_,
-    MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),
-    MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),
-    MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_),
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
+                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0, 0)};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
@@ -7758,12 +8703,11 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for up to 4
-   rows of a B as n x k: such a product waits for memory, and the unit's packing costs more (8 rows, Zen 4: 3.4 ms
-   against 3.8). */
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows:
+   4 x 4096 times 4096 x 4096 in bf16 took 3.7 ms on Zen 4, 3.5 ms without; 8 rows 4.4 and 5.9 ms. */
 static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && (d->m > 4 || !d->trans_b))
+    if (d->native && !d->packed_size && d->m > 4)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
     return native ? native : kernels;
 }

@@ -1,10 +1,36 @@
 #!/bin/sh
 # Other machines, emulated: the quick tests on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512
-# (Haswell), and on AArch64; the size of the scalar conversions on a Cortex-M0+; the bits of conversions,
-# products and steps of training on a Cortex-M4.
-# Run from the repository's root: sh tests/check_targets.sh [--size]     --size: only the Cortex-M0+
+# (Haswell), and on AArch64 with and without its dot-product units; the size of the scalar conversions on a Cortex-M0+;
+# the bits of conversions, products and steps of training on a Cortex-M4.
+# Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
+#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: hours
 
 . tests/check.sh
+
+build_for_aarch64() {
+    aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread -o "$work/test_aarch64" "tests/$1.c" -lm
+}
+
+if [ "${1-}" = --neon ]; then
+    if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
+        missing "targets: every float on AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
+    elif check "targets: AArch64: test_convert compiles" build_for_aarch64 test_convert; then
+        # these show how far they are
+        for filter in "every float" "a sample of the floats"; do
+            if qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64" --filter "$filter"; then
+                pass "targets: AArch64: test_convert, $filter"
+            else
+                fail "targets: AArch64: test_convert, $filter" "see above"
+            fi
+        done
+        if build_for_aarch64 whole_convert && qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"; then
+            pass "targets: AArch64: every float in every mode"
+        else
+            fail "targets: AArch64: every float in every mode" "see above"
+        fi
+    fi
+    summary
+fi
 
 size_on_cortexm0() {
     arm-none-eabi-gcc -mthumb -mcpu=cortex-m0plus -Os -std=c99 $warnings -c -o "$work/m0.o" tests/compile_cortexm0.c &&
@@ -43,9 +69,14 @@ if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
     for test in scalar convert gemm scaler layers; do
-        check "targets: AArch64: test_$test compiles" aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread \
-            -o "$work/test_aarch64" "tests/test_$test.c" -lm &&
+        check "targets: AArch64: test_$test compiles" build_for_aarch64 "test_$test" &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
+        if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then
+            for filter in .native dot-product; do
+                check_quick "targets: AArch64 with BF16 and FHM: test_gemm, $filter" \
+                    qemu-aarch64 -cpu max "$work/test_aarch64" --filter "$filter"
+            done
+        fi
     done
 fi
 

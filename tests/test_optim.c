@@ -14,6 +14,16 @@
 #include "../mixprec.h"
 #include "environment.h"
 
+#ifdef __TINYC__ /* its long double functions are not those of libm */
+typedef double wide;
+#define powl pow
+#define sqrtl sqrt
+#define cosl cos
+#define acosl acos
+#else
+typedef long double wide;
+#endif
+
 /* ---- helpers ---- */
 
 static const mixprec_dtype grad_dtypes[] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F16,
@@ -45,11 +55,11 @@ static uint32_t float_bits(float x) {
 /* The value of element i, as fp32. */
 static float value_at(const void *x, mixprec_dtype type, size_t i) {
     const char *from = (const char *)x + i * mixprec_dtype_size(type);
-    double wide;
+    double big;
     uint32_t code = 0;
     uint16_t half;
     if (type == MIXPREC_F64)
-        return memcpy(&wide, from, 8), (float)wide;
+        return memcpy(&big, from, 8), (float)big;
     if (mixprec_dtype_size(type) == 4)
         memcpy(&code, from, 4);
     else if (mixprec_dtype_size(type) == 2)
@@ -72,11 +82,11 @@ static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
 
 static void set_value(void *x, mixprec_dtype type, size_t i, float value, mixprec_round round,
                       mixprec_overflow overflow, uint32_t random) {
-    double wide = (double)value;
+    double big = (double)value;
     if (type == MIXPREC_F64)
-        memcpy((char *)x + i * 8, &wide, 8);
+        memcpy((char *)x + i * 8, &big, 8);
     else
-        set_code(x, type, i, mixprec_encode(wide, type, round, overflow, random));
+        set_code(x, type, i, mixprec_encode(big, type, round, overflow, random));
 }
 
 /* ---- one tensor, and what a step makes of it ---- */
@@ -167,11 +177,11 @@ static float over(float a, float b) {
 }
 
 static float adam_element(const mixprec_adam *a, float w, float *m, float *v, float g) {
-    long double step = (long double)a->step;
+    wide step = (wide)a->step;
     float wd = (float)a->weight_decay, b1 = (float)a->beta1, r1 = (float)(1 - a->beta1), b2 = (float)a->beta2,
           r2 = (float)(1 - a->beta2);
-    float rate = (float)((long double)a->learning_rate / (1 - powl((long double)a->beta1, step)));
-    float correction = (float)sqrtl(1 - powl((long double)a->beta2, step)), denominator;
+    float rate = (float)((wide)a->learning_rate / (1 - powl((wide)a->beta1, step)));
+    float correction = (float)sqrtl(1 - powl((wide)a->beta2, step)), denominator;
     if (a->decoupled)
         w = times(w, (float)(1 - a->learning_rate * a->weight_decay));
     else if (a->weight_decay != 0)
@@ -518,7 +528,7 @@ static void test_sqrt(void) {
         got = mixprec_sqrt_bits_(bits, 54);
         CHECK(!memcmp(&got, &want, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, want);
     }
-    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_(NAN)) &&
+    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
               isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
           "special values");
 }
@@ -539,7 +549,7 @@ static void test_preparation(void) {
               mixprec_clip_coefficient(5, -0.0) == 1,
           "no clipping");
     CHECK(mixprec_clip_coefficient(HUGE_VAL, 1) == 0, "norm Inf: %g", (double)mixprec_clip_coefficient(HUGE_VAL, 1));
-    CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf(NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
+    CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf((double)NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
               mixprec_found_inf(0) == 0,
           "found_inf");
 }
@@ -551,9 +561,9 @@ static void test_schedule(void) {
     for (step = 0; step < 100; step++)
         CHECK(mixprec_warmup_cosine(peak, least, 100, 1000, step) == peak * (double)step / 100, "step %d", (int)step);
     for (step = 100; step < 1000; step++) {
-        long double angle = acosl(-1) * (long double)(step - 100) / 900;
-        long double want = (long double)least + (long double)(peak - least) * (1 + cosl(angle)) / 2;
-        double error = fabs((double)((long double)mixprec_warmup_cosine(peak, least, 100, 1000, step) - want));
+        wide angle = acosl(-1) * (wide)(step - 100) / 900;
+        wide want = (wide)least + (wide)(peak - least) * (1 + cosl(angle)) / 2;
+        double error = fabs((double)((wide)mixprec_warmup_cosine(peak, least, 100, 1000, step) - want));
         worst = error > worst ? error : worst;
     }
     CHECK(worst < 1e-18, "worst error %g", worst); /* a few ulps of 6e-4 */

@@ -13,6 +13,15 @@
 #include "../mixprec.h"
 #include "environment.h"
 
+#ifdef __TINYC__ /* its long double functions are not those of libm */
+typedef double wide;
+#define fabsl fabs
+#undef LDBL_EPSILON
+#define LDBL_EPSILON DBL_EPSILON
+#else
+typedef long double wide;
+#endif
+
 /* ---- helpers ---- */
 
 static const mixprec_dtype tensor_dtypes[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
@@ -35,13 +44,13 @@ static int same(double a, double b) { /* bits, but any NaN is like any other */
 
 static uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
     const char *from = (const char *)x + i * mixprec_dtype_size(type);
-    uint32_t wide;
+    uint32_t whole;
     uint16_t half;
     if (mixprec_dtype_size(type) == 1)
         return *(const unsigned char *)from;
     if (mixprec_dtype_size(type) == 2)
         return memcpy(&half, from, 2), half;
-    return memcpy(&wide, from, 4), wide;
+    return memcpy(&whole, from, 4), whole;
 }
 
 static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
@@ -167,18 +176,18 @@ static void check_calls(mixprec_dtype x_type, mixprec_dtype y_type, size_t n, in
     CHECK(mixprec_norm2(&got[4], x, x_type, n) == MIXPREC_OK, "norm2");
     for (r = 0; r < 4; r++) {
         double want = whole_sum((mixprec_reduction)r, x_values, y_values, 0, n);
-        long double exact = 0, magnitudes = 0;
+        wide exact = 0, magnitudes = 0;
         size_t i;
         for (i = 0; i < n; i++) {
-            long double term = (long double)x_values[i] * (r == MIXPREC_DOT           ? (long double)y_values[i]
-                                                           : r == MIXPREC_SUM_SQUARES ? (long double)x_values[i]
-                                                                                      : 1);
+            wide term = (wide)x_values[i] * (r == MIXPREC_DOT           ? (wide)y_values[i]
+                                             : r == MIXPREC_SUM_SQUARES ? (wide)x_values[i]
+                                                                        : 1);
             exact += r == MIXPREC_SUM_ABS ? fabsl(term) : term;
             magnitudes += fabsl(term);
         }
         CHECK(same(got[r], want), "%s, reduction %d, n %zu: got %a, want %a", name, r, n, got[r], want);
-        CHECK(fabsl((long double)got[r] - exact) <= ((long double)bound + n * LDBL_EPSILON) * magnitudes,
-              "%s, reduction %d, n %zu: %a is too far from %La", name, r, n, got[r], exact);
+        CHECK(fabsl((wide)got[r] - exact) <= ((wide)bound + n * LDBL_EPSILON) * magnitudes,
+              "%s, reduction %d, n %zu: %a is too far from %g", name, r, n, got[r], (double)exact);
     }
     CHECK(same(got[4], sqrt(got[MIXPREC_SUM_SQUARES])), "%s, norm2, n %zu: got %a", name, n, got[4]);
 }
@@ -223,7 +232,7 @@ static void check_amax(const void *x, mixprec_dtype type, size_t n) {
         double value = fabs(mixprec_decode(code_at(x, type, i), type));
         all &= isfinite(value) != 0;
         if (isnan(value) || isnan(want))
-            want = NAN;
+            want = (double)NAN;
         else if (value > want)
             want = value;
     }
@@ -253,9 +262,9 @@ static void test_amax(void) {
         for (i = 0; i < 300; i++) {
             void *x = fill(x_memory, x_values, type, 300, 1, 5, 0);
             double sum;
-            set_code(x, type, i, special(type, i & 1 ? -INFINITY : INFINITY));
+            set_code(x, type, i, special(type, i & 1 ? -HUGE_VAL : HUGE_VAL));
             check_amax(x, type, 300);
-            set_code(x, type, i, special(type, NAN));
+            set_code(x, type, i, special(type, (double)NAN));
             check_amax(x, type, 300);
             for (r = 0; r < 4; r++) {
                 CHECK(mixprec_reduce(&sum, (mixprec_reduction)r, x, type, x, type, 0, 300, MIXPREC_ISA_AUTO) ==
@@ -264,12 +273,12 @@ static void test_amax(void) {
                       "%s, reduction %d: NaN at %zu is lost", mixprec_dtype_name(type), r, i);
                 if (type == MIXPREC_E4M3)
                     continue;
-                set_code(x, type, i, special(type, INFINITY));
+                set_code(x, type, i, special(type, HUGE_VAL));
                 CHECK(mixprec_reduce(&sum, (mixprec_reduction)r, x, type, x, type, 0, 300, MIXPREC_ISA_AUTO) ==
                               MIXPREC_OK &&
                           isinf(sum),
                       "%s, reduction %d: Inf at %zu is lost", mixprec_dtype_name(type), r, i);
-                set_code(x, type, i, special(type, NAN));
+                set_code(x, type, i, special(type, (double)NAN));
             }
         }
     }

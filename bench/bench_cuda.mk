@@ -1,0 +1,24 @@
+# The GPU benchmark: `make bench-cuda`, or `make bench-cuda BENCH_ARGS=--quick`. Without nvcc or a GPU it says so and measures
+# nothing. cuBLAS takes part when a program that uses it links.
+
+NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+
+.PHONY: bench-cuda
+bench-cuda: ## mixprec_cuda.cuh on this machine's GPU, beside cuBLAS where installed
+ifeq ($(NVCC),)
+	@echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no nvcc"
+else
+	@mkdir -p $(BUILD)/bench
+	@if nvidia-smi -L 2>/dev/null | grep -q GPU; then $(MAKE) -s $(BUILD)/bench/bench_cuda && \
+	$(BUILD)/bench/bench_cuda --csv $(BUILD)/bench/cuda.csv $(BENCH_ARGS); \
+	else echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no GPU here"; fi
+endif
+
+# CUDA_ARCH: an architecture, as nvcc's -arch has it
+CUDA_ARCH ?= native
+$(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
+	@mkdir -p $(BUILD)/bench
+	printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' | $(CC) -O2 -I. -c -x c -o $(BUILD)/bench/cpu.o -
+	if printf '#include <cublas_v2.h>\nint main() { cublasHandle_t h; return cublasCreate(&h); }\n' | \
+	$(NVCC) -x cu -o $(BUILD)/bench/probe_cublas - -lcublas 2>/dev/null; then flags="-DBENCH_CUBLAS -lcublas"; fi; \
+	$(NVCC) -std=c++17 -O2 -arch=$(CUDA_ARCH) -o $@ bench/bench_cuda.cu $(BUILD)/bench/cpu.o $$flags

@@ -1,0 +1,2860 @@
+/* mixprec_cuda.cuh - the CUDA companion of mixprec.h: conversions, GEMM on Tensor Cores, training kernels
+
+   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda):
+
+       #define MIXPREC_CUDA_IMPLEMENTATION
+       #include "mixprec_cuda.cuh"
+
+   Other .cu files just include the header; C and C++ files define MIXPREC_CUDA_API_ONLY before it. Nothing to link but
+   the CUDA runtime. Then, with device pointers, and a stream as the last argument:
+
+       mixprec_cuda_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n, stream);
+       mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, 1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f,
+                         c, MIXPREC_F32, n, stream);
+       mixprec_cuda_scaler_unscale(scaler, grads, count, MIXPREC_BF16, MIXPREC_BF16, stream);     once per step: found_inf
+       mixprec_cuda_adamw(parameters, count, &options, state, scaler, stream);                    does nothing after Inf
+       mixprec_cuda_scaler_update(scaler, NULL, stream);
+
+   What is guaranteed
+     - Conversions, unscaling, the scaler's update, the optimisers' arithmetic and stochastic rounding have the bits of
+       mixprec.h. nvcc's -use_fast_math, -ftz, -prec-div, -fmad do not change them.
+     - GEMM: Tensor Cores sum in fp32 in an order of their own, so the bits are not those of the CPU; they are the same in
+       every run on the same device with the same arguments (no float atomics). MIXPREC_CUDA_PATH_EXACT has the CPU's order
+       and the CPU's bits (but for activations other than ReLU), slowly, on any device and for any pair of dtypes.
+     - No call waits for the device, allocates, or keeps state beyond the text of the last error; all may be captured into
+       a CUDA graph. A device that cannot run a kernel gets a status, never an empty launch.
+
+   Contents (search for the tag in square brackets)
+     [CUDA-CONFIG]   macros to set before the include
+     [CUDA-API]      the functions and their contracts; stop reading there if you only use the library
+     [CUDA-SCALAR]   one number at a time, on host and device
+     [CUDA-PTX]      the instructions that C++ has no name for
+     [CUDA-ARRAY]    kernels over arrays and lists of tensors
+     [CUDA-GEMM]     three GEMM kernels and their epilogue
+     [CUDA-LAUNCH]   argument checks and launchers
+
+   Licence: that of mixprec.h. */
+
+#ifndef MIXPREC_CUDA_CUH
+#define MIXPREC_CUDA_CUH
+
+/* ================================================================================================================== */
+/* [CUDA-CONFIG] Macros to set before the include                                                                     */
+/* ================================================================================================================== */
+
+/* MIXPREC_CUDA_IMPLEMENTATION   Define in exactly one .cu file: kernels and launchers are compiled there.
+   MIXPREC_CUDA_API_ONLY         Define in files that a C or C++ compiler without CUDA compiles: declarations only, and no
+                                 header of CUDA.
+   MIXPREC_CUDA_EMULATION        Internal: the name of a header that stands for the CUDA Toolkit and for [CUDA-PTX], with
+                                 which a C++ compiler can build the kernels as they are. The tests run them so. */
+
+#if !defined(__CUDACC__) && !defined(MIXPREC_CUDA_EMULATION) && !defined(MIXPREC_CUDA_API_ONLY)
+#error                                                                                                                 \
+    "mixprec_cuda.cuh needs nvcc or clang -x cuda. In a C or C++ file define MIXPREC_CUDA_API_ONLY for the declarations."
+#else
+
+#include "mixprec.h"
+#if defined(MIXPREC_CUDA_API_ONLY)
+#elif defined(MIXPREC_CUDA_EMULATION)
+#include MIXPREC_CUDA_EMULATION
+#else
+#include <cuda_runtime.h>
+#if defined(MIXPREC_CUDA_IMPLEMENTATION)
+#include <mma.h>
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ================================================================================================================== */
+/* [CUDA-API] Functions and their contracts                                                                           */
+/* ================================================================================================================== */
+
+/* Unless said otherwise pointers are to memory that the device can read, the arrays and structures that describe the work
+   (lists, descriptors, options) are in host memory and are read before the call returns, and work is queued on `stream`
+   (NULL: the default one) and not waited for. All functions are thread-safe as long as no two pieces of work write to the
+   same memory at the same time. Errors are those of the CPU function of the same name, and
+     MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
+                          holds no code for it
+     MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words
+   On an error found by the checks nothing was queued. */
+
+typedef struct CUstream_st *mixprec_cuda_stream; /* cudaStream_t */
+
+/* What CUDA said to the last call of this thread that returned MIXPREC_ERR_CUDA or MIXPREC_ERR_DEVICE; never NULL. */
+const char *mixprec_cuda_last_error(void);
+
+/* MIXPREC_OK when the current device can run this library, else MIXPREC_ERR_DEVICE or MIXPREC_ERR_CUDA. */
+mixprec_status mixprec_cuda_check(void);
+
+/* ---- arrays ---- */
+
+/* As mixprec_convert and mixprec_convert_ex, bit for bit. In place only between dtypes of one size. .isa must be 0. */
+mixprec_status mixprec_cuda_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                    size_t n, mixprec_cuda_stream stream);
+mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                       size_t n, const mixprec_convert_options *options, mixprec_cuda_stream stream);
+
+/* One tensor of a list: n elements read from src, n written to dst. Where a function has dst_type and src_type these are
+   f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size. Lists
+   may be of any length and are not kept. Fastest where pointers are 32-byte aligned. */
+typedef struct mixprec_cuda_tensor {
+    void *dst;
+    const void *src;
+    size_t n;
+} mixprec_cuda_tensor;
+
+/* Converts every tensor of the list, to nearest even. MIXPREC_ERR_OVERFLOW for an unknown policy. */
+mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
+                                         mixprec_dtype src_type, mixprec_overflow overflow, mixprec_cuda_stream stream);
+
+/* dst (rows x columns) and transposed (columns x rows), both row-major without gaps, = narrow(src * *scale), one rounding
+   in fp32 for the product, then to nearest even. dst may be NULL; scale (a device pointer) too, meaning 1. The dtypes as
+   for lists. No overlap: MIXPREC_ERR_OVERLAP. */
+mixprec_status mixprec_cuda_convert_transpose(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
+                                              mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
+                                              mixprec_overflow overflow, mixprec_cuda_stream stream);
+
+/* ---- matrices ---- */
+
+typedef enum mixprec_cuda_path {
+    MIXPREC_CUDA_PATH_AUTO = 0, /* MMA where it can, then WMMA, then EXACT */
+    MIXPREC_CUDA_PATH_EXACT,    /* fused multiply-adds in the CPU's order, any dtypes: the CPU's bits */
+    MIXPREC_CUDA_PATH_WMMA,     /* nvcuda::wmma: the reference for MMA */
+    MIXPREC_CUDA_PATH_MMA       /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
+} mixprec_cuda_path;
+
+/* Options of mixprec_cuda_gemm_ex beyond the descriptor. All zero: the default. */
+typedef struct mixprec_cuda_gemm_options {
+    const float *alpha,
+        *beta;              /* not NULL: device pointers, read when the work runs, in the place of the descriptor's */
+    mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes or the scales do not allow */
+    size_t split_k;         /* into how many parts to split k; 0: chosen, as far as the workspace reaches */
+} mixprec_cuda_gemm_options;
+
+/* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is MIXPREC_ERR_DTYPE.
+   Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on sm_75 all but bf16; fp8 is
+   decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then rounded once to fp32; i8 with any
+   other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes MIXPREC_CUDA_PATH_EXACT. 16-byte aligned
+   matrices, with leading dimensions that are multiples of 16 bytes, are faster. */
+mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
+                                 const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
+                                 size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
+                                 mixprec_cuda_stream stream);
+
+/* As mixprec_gemm_ex; options may be NULL. Of the descriptor
+     a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
+     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32;
+     workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
+     isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
+   Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
+mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
+                                    mixprec_cuda_stream stream);
+
+/* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks); 0 when it
+   would not. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
+mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
+                                           size_t *bytes);
+
+/* ---- loss scaling: the mixprec_scaler is in device memory, copied there after mixprec_scaler_init ---- */
+
+/* dst = src * (float)(1 / scale), in fp32, then narrowed to nearest even; found_inf of the scaler is set when an element
+   of src is Inf or NaN or becomes Inf in fp32. dst NULL for all tensors, with dst_type MIXPREC_NONE: check only. */
+mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec_cuda_tensor *list, size_t count,
+                                           mixprec_dtype dst_type, mixprec_dtype src_type, mixprec_cuda_stream stream);
+
+/* mixprec_scaler_update on the device; *take_step = its result, unless NULL. After the optimisers, which read found_inf. */
+mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream);
+
+/* ---- norms and fp8 ---- */
+
+/* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in fp32,
+   so one beyond 1.8e19 gives Inf; sums over a block of 8192 elements in fp32, then in f64, in an order that depends on the
+   sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
+size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count);
+mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                 void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
+
+/* dst = src * min(1, max_norm / (*norm + 1e-6)), as PyTorch's clip_grad_norm_. MIXPREC_ERR_SCALE unless max_norm is finite
+   and positive. */
+mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
+                                 float max_norm, mixprec_cuda_stream stream);
+
+/* *amax = the largest magnitude in all tensors (dst is ignored), NaN if there is one; 0 for none. */
+mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                 mixprec_cuda_stream stream);
+
+/* scale[i] = the factor that brings amax[i] to the largest number of e4m3 or e5m2, as TransformerEngine's current scaling
+   computes it: max / amax, 1 when amax is 0, Inf or NaN, FLT_MAX instead of Inf; power_of_two: with the mantissa cleared.
+   inverse[i] = 1 / scale[i], which mixprec_scales takes; may be NULL. */
+mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
+                                      mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
+
+/* dst = narrow(src * *scale) to e4m3 or e5m2, to nearest even, saturated; amax, unless NULL, is raised to the largest
+   magnitude of src (NaN wins), for the next step's scale: one pass. Set it to 0 first. */
+typedef struct mixprec_cuda_quantized {
+    void *dst;
+    const void *src;
+    size_t n;
+    const float *scale;
+    float *amax;
+} mixprec_cuda_quantized;
+mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
+                                     mixprec_dtype src_type, mixprec_cuda_stream stream);
+
+/* The same with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major, no
+   gaps), each from its own amax as mixprec_cuda_fp8_scale has it. inverse has ceil(rows / block_rows) rows of
+   ceil(columns / 128): values of a mixprec_scales {inverse, block_rows, 128}. MIXPREC_ERR_RANGE for other block_rows. */
+mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
+                                            mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
+                                            int power_of_two, mixprec_cuda_stream stream);
+
+/* ---- optimisers: fp32 master weights ---- */
+
+/* One parameter tensor. For SGD `second` is unused, and `first` (the momentum) may be NULL when momentum is 0. */
+typedef struct mixprec_cuda_parameter {
+    float *parameter;     /* the master weights, updated */
+    float *first;         /* first moment, updated; zeros at the start */
+    float *second;        /* second moment, updated; zeros at the start */
+    const void *gradient; /* grad_type, unscaled */
+    void *copy;           /* NULL, or the weights narrowed to copy_type */
+    size_t n;
+} mixprec_cuda_parameter;
+
+/* Shared by both optimisers. Rounded to fp32 where they are used. */
+typedef struct mixprec_cuda_optimizer_options {
+    double lr, weight_decay;
+    double beta1, beta2, epsilon; /* AdamW: 0.9, 0.999, 1e-8 */
+    double momentum;              /* SGD */
+    int nesterov;                 /* SGD */
+    mixprec_dtype grad_type, copy_type;
+    mixprec_round
+        copy_round; /* nearest even, or stochastic: then element i of the list (counted over all tensors) draws */
+    uint64_t seed;  /* mixprec_random_bits(seed + step, i) */
+} mixprec_cuda_optimizer_options;
+
+/* What an optimiser remembers on the device besides its tensors: in device memory, zeroed at the start. A copy of it is
+   part of the checkpoint. */
+typedef struct mixprec_cuda_optimizer_state {
+    int64_t step;                      /* steps taken, skipped ones not counted */
+    double beta1_power, beta2_power;   /* 1 - beta^step is kept as (1 - power); 1 at step 0 */
+    float step_size, bias2_root, skip; /* of the step under way: lr / (1 - beta1^t), sqrt(1 - beta2^t), not 0: skip */
+} mixprec_cuda_optimizer_state;
+
+/* AdamW (Loshchilov, Hutter, arXiv:1711.05101) in PyTorch's order, each operation rounded to fp32: p *= 1 - lr wd;
+   m = b1 m + (1 - b1) g; v = b2 v + ((1 - b2) g) g; d = sqrt(v) / sqrt(1 - b2^t) + eps; p -= (lr / (1 - b1^t)) m / d.
+   Nothing happens, and the step is not counted, when scaler (device memory, may be NULL) has found_inf set. Also:
+   MIXPREC_ERR_SCALE for a hyperparameter that is not finite or out of range, MIXPREC_ERR_ROUND. */
+mixprec_status mixprec_cuda_adamw(const mixprec_cuda_parameter *list, size_t count,
+                                  const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
+                                  const mixprec_scaler *scaler, mixprec_cuda_stream stream);
+
+/* SGD as PyTorch's: g += wd p; buf = momentum buf + g; g = nesterov ? g + momentum buf : buf; p -= lr g. Likewise. */
+mixprec_status mixprec_cuda_sgd(const mixprec_cuda_parameter *list, size_t count,
+                                const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
+                                const mixprec_scaler *scaler, mixprec_cuda_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#if !defined(MIXPREC_CUDA_API_ONLY)
+
+/* ================================================================================================================== */
+/* [CUDA-SCALAR] One number at a time, on host and device                                                             */
+/* ================================================================================================================== */
+
+/* The bits of [SCALAR] in mixprec.h, whose functions are the host's alone. Integer arithmetic but for one addition that is
+   exact by construction or rounds as wanted. */
+
+#define MIXPREC_CUDA_FN_ static __host__ __device__ __forceinline__
+
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_bits_(float x) {
+#ifdef __CUDA_ARCH__
+    return __float_as_uint(x);
+#else
+    return mixprec_f32_bits_(x);
+#endif
+}
+MIXPREC_CUDA_FN_ float mixprec_cuda_float_(uint32_t bits) {
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(bits);
+#else
+    return mixprec_f32_from_bits_(bits);
+#endif
+}
+MIXPREC_CUDA_FN_ uint64_t mixprec_cuda_bits64_(double x) {
+#ifdef __CUDA_ARCH__
+    return (uint64_t)__double_as_longlong(x);
+#else
+    return mixprec_f64_bits_(x);
+#endif
+}
+MIXPREC_CUDA_FN_ double mixprec_cuda_double_(uint64_t bits) {
+#ifdef __CUDA_ARCH__
+    return __longlong_as_double((long long)bits);
+#else
+    return mixprec_f64_from_bits_(bits);
+#endif
+}
+
+/* The row of the format table: all its numbers fold where dtype is constant. Only for the formats of that table. */
+MIXPREC_CUDA_FN_ mixprec_layout_ mixprec_cuda_layout_(mixprec_dtype dtype) {
+    mixprec_layout_ layout = {0, 0, 0, 0, 0, 0, 0};
+#define MIXPREC_CUDA_ROW_(name, type, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                \
+    if (dtype == type) {                                                                                               \
+        mixprec_layout_ row = {mantissa, bias, 1u << ((bits)-1), max_code, overflow_code, nan_code, special};          \
+        layout = row;                                                                                                  \
+    }
+    MIXPREC_FORMATS_(MIXPREC_CUDA_ROW_)
+#undef MIXPREC_CUDA_ROW_
+    return layout;
+}
+
+MIXPREC_CUDA_FN_ size_t mixprec_cuda_size_(mixprec_dtype dtype) {
+    return dtype == MIXPREC_F64                            ? 8
+           : dtype == MIXPREC_F32                          ? 4
+           : dtype == MIXPREC_F16 || dtype == MIXPREC_BF16 ? 2
+           : dtype >= MIXPREC_E4M3 && dtype <= MIXPREC_I8  ? 1
+                                                           : 0;
+}
+
+/* mixprec_random_bits: Threefry-2x32-20. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_random_bits(uint64_t seed, uint64_t index) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32), key2 = 0x1BD11BDAu ^ key0 ^ key1;
+    uint32_t x0 = (uint32_t)(index >> 1) + key0, x1 = (uint32_t)(index >> 33) + key1;
+#define MIXPREC_CUDA_MIX_(r) (x0 += x1, x1 = (x1 << (r) | x1 >> (32 - (r))) ^ x0)
+#define MIXPREC_CUDA_FOUR_(a, b, c, d, k0, k1, step)                                                                   \
+    (MIXPREC_CUDA_MIX_(a), MIXPREC_CUDA_MIX_(b), MIXPREC_CUDA_MIX_(c), MIXPREC_CUDA_MIX_(d), x0 += (k0),               \
+     x1 += (k1) + (step))
+    MIXPREC_CUDA_FOUR_(13, 15, 26, 6, key1, key2, 1u);
+    MIXPREC_CUDA_FOUR_(17, 29, 16, 24, key2, key0, 2u);
+    MIXPREC_CUDA_FOUR_(13, 15, 26, 6, key0, key1, 3u);
+    MIXPREC_CUDA_FOUR_(17, 29, 16, 24, key1, key2, 4u);
+    MIXPREC_CUDA_FOUR_(13, 15, 26, 6, key2, key0, 5u);
+#undef MIXPREC_CUDA_FOUR_
+#undef MIXPREC_CUDA_MIX_
+    return (index & 1) ? x1 : x0;
+}
+
+/* Exact: binary32 to binary64, without a cast, which -ftz would spoil. */
+MIXPREC_CUDA_FN_ uint64_t mixprec_cuda_widen64_(uint32_t bits) {
+    uint64_t sign = (uint64_t)(bits >> 31) << 63, mantissa = (uint64_t)(bits & 0x7FFFFFu) << 29;
+    uint32_t exponent = bits >> 23 & 0xFF;
+    if (exponent == 0xFF)
+        return sign | (uint64_t)0x7FF << 52 | mantissa | (mantissa ? (uint64_t)1 << 51 : 0);
+    if (exponent == 0) { /* (value * 2^149) is an integer: its binary64, 149 lower */
+        if (!mantissa)
+            return sign;
+        return sign | (mixprec_cuda_bits64_((double)(int32_t)(bits & 0x7FFFFFu)) - ((uint64_t)149 << 52));
+    }
+    return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
+}
+
+/* Any code of 16 bits or fewer to the bits of a binary32. Subnormals: an integer, exact in fp32, times a power of two that
+   is taken off the exponent; bfloat16's are those of binary32. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_widen_(uint32_t code, const mixprec_layout_ &from) {
+    uint32_t sign = (code & from.sign_code) ? 0x80000000u : 0, magnitude = code & (from.sign_code - 1u);
+    uint32_t wide = magnitude << (23 - from.mantissa_bits);
+    if (magnitude > from.max_code)
+        return sign | 0x7F800000u | ((wide & 0x7FFFFFu) ? (wide & 0x7FFFFFu) | 0x400000u : 0);
+    if (from.special == MIXPREC_FNUZ_ && sign && !magnitude)
+        return 0x7FC00000u;
+    if (from.bias == 127 || !magnitude)
+        return sign | wide;
+    if (magnitude >> from.mantissa_bits)
+        return sign | (wide + ((uint32_t)(127 - from.bias) << 23));
+    return sign |
+           (mixprec_cuda_bits_((float)(int32_t)magnitude) - ((uint32_t)(from.bias - 1 + from.mantissa_bits) << 23));
+}
+
+/* How far the discarded fraction must be to carry: see mixprec_round_threshold_. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_carry_(uint32_t kept, uint32_t fraction, mixprec_round round, uint32_t sign,
+                                              uint32_t random) {
+    uint32_t threshold = round == MIXPREC_ROUND_NEAREST_EVEN   ? 0x7FFFFFFFu + (kept & 1u)
+                         : round == MIXPREC_ROUND_STOCHASTIC   ? random
+                         : round == MIXPREC_ROUND_NEAREST_AWAY ? 0x80000000u
+                         : round == MIXPREC_ROUND_UP           ? (sign ? 0u : 0xFFFFFFFFu)
+                         : round == MIXPREC_ROUND_DOWN         ? (sign ? 0xFFFFFFFFu : 0u)
+                                                               : 0u;
+    return kept + (uint32_t)((uint32_t)(fraction + threshold) < threshold);
+}
+
+/* A 53-bit mantissa shifted right by 0 or more, and rounded. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_shift_(uint64_t mantissa, int shift, mixprec_round round, uint32_t sign,
+                                              uint32_t random) {
+    uint32_t kept = shift < 64 ? (uint32_t)(mantissa >> shift) : 0, fraction = 0;
+    if (shift > 0 && shift < 32)
+        fraction = (uint32_t)(mantissa << (32 - shift));
+    else if (shift >= 32 && shift < 96)
+        fraction = (uint32_t)(mantissa >> (shift - 32));
+    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 &&
+        (shift >= 96 ? mantissa : mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
+        fraction |= 1;
+    return mixprec_cuda_carry_(kept, fraction, round, sign, random);
+}
+
+MIXPREC_CUDA_FN_ int mixprec_cuda_overflow_to_max_(mixprec_round round, mixprec_overflow overflow, uint32_t sign) {
+    return overflow != MIXPREC_OVERFLOW_IEEE || round == MIXPREC_ROUND_TOWARD_ZERO ||
+           (round == MIXPREC_ROUND_UP && sign) || (round == MIXPREC_ROUND_DOWN && !sign);
+}
+
+/* The bits of a binary64 to any format of the table, any mode. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_narrow64_(uint64_t bits, const mixprec_layout_ &to, mixprec_round round,
+                                                 mixprec_overflow overflow, uint32_t random) {
+    uint32_t sign = (uint32_t)(bits >> 63), code;
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+    int exponent = (int)(bits >> 52 & 0x7FF), target = exponent - 1023 + to.bias, shift = 52 - to.mantissa_bits;
+    if (exponent == 0x7FF && mantissa) {
+        if (to.special == MIXPREC_IEEE_)
+            return (sign ? to.sign_code : 0) | to.nan_code | (uint32_t)(mantissa >> shift);
+        return to.special == MIXPREC_NO_INF_ && sign ? to.nan_code | to.sign_code : to.nan_code;
+    }
+    if (exponent == 0x7FF)
+        code = overflow == MIXPREC_OVERFLOW_SATURATE ? to.max_code : to.overflow_code;
+    else {
+        if (exponent)
+            mantissa |= (uint64_t)1 << 52;
+        else
+            target++;
+        if (target < 1) {
+            shift += 1 - target;
+            target = 1;
+        }
+        code = to.max_code + 1;
+        if (target <= (int)(to.max_code >> to.mantissa_bits) + 1)
+            code = ((uint32_t)(target - 1) << to.mantissa_bits) +
+                   mixprec_cuda_shift_(mantissa, shift, round, sign, random);
+        if (code > to.max_code)
+            code = mixprec_cuda_overflow_to_max_(round, overflow, sign) ? to.max_code : to.overflow_code;
+    }
+    return sign && !(to.special == MIXPREC_FNUZ_ && !code) ? code | to.sign_code : code;
+}
+
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_narrow_e8m0_(uint64_t bits, mixprec_round round, mixprec_overflow overflow,
+                                                    uint32_t random) {
+    int exponent = (int)(bits >> 52), code = exponent - 1023 + 127;
+    if (bits == 0 || bits > (uint64_t)0x7FF << 52)
+        return 0xFF;
+    if (exponent == 0x7FF)
+        return overflow == MIXPREC_OVERFLOW_SATURATE ? 0xFE : 0xFF;
+    if (code < 0)
+        return 0;
+    code += (int)mixprec_cuda_shift_((bits & 0xFFFFFFFFFFFFFu) | (uint64_t)1 << 52, 52, round, 0, random) - 1;
+    return code <= 0xFE ? (uint32_t)code : mixprec_cuda_overflow_to_max_(round, overflow, 0) ? 0xFE : 0xFF;
+}
+
+MIXPREC_CUDA_FN_ int mixprec_cuda_narrow_i8_(uint64_t bits, mixprec_round round, uint32_t random) {
+    uint32_t sign = (uint32_t)(bits >> 63), limit = 127 + sign, magnitude = limit;
+    int exponent = (int)(bits >> 52 & 0x7FF);
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
+    if (exponent == 0x7FF && mantissa)
+        return 0;
+    if (exponent < 1023 + 8)
+        magnitude = mixprec_cuda_shift_(exponent ? mantissa | (uint64_t)1 << 52 : mantissa,
+                                        52 + 1023 - (exponent ? exponent : 1), round, sign, random);
+    magnitude = magnitude > limit ? limit : magnitude;
+    return sign ? -(int)magnitude : (int)magnitude;
+}
+
+/* mixprec_encode and mixprec_decode. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_encode(double x, mixprec_dtype dtype, mixprec_round round,
+                                              mixprec_overflow overflow, uint32_t random) {
+    uint64_t bits = mixprec_cuda_bits64_(x);
+    if (dtype == MIXPREC_E8M0)
+        return mixprec_cuda_narrow_e8m0_(bits, round, overflow, random);
+    if (dtype == MIXPREC_I8)
+        return (uint32_t)mixprec_cuda_narrow_i8_(bits, round, random);
+    if (dtype == MIXPREC_F64 || !mixprec_cuda_size_(dtype))
+        return 0;
+    return mixprec_cuda_narrow64_(bits, mixprec_cuda_layout_(dtype), round, overflow, random);
+}
+MIXPREC_CUDA_FN_ double mixprec_cuda_decode(uint32_t code, mixprec_dtype dtype) {
+    uint32_t bits = 0x7FC00000u;
+    if (dtype == MIXPREC_F32)
+        bits = code;
+    else if (dtype == MIXPREC_E8M0)
+        bits = (code & 0xFF) == 0xFF ? 0x7FC00000u : (code & 0xFF) ? (code & 0xFF) << 23 : 0x00400000u;
+    else if (dtype == MIXPREC_I8)
+        bits = mixprec_cuda_bits_((float)(int8_t)(uint8_t)code);
+    else if (dtype != MIXPREC_F64 && mixprec_cuda_size_(dtype))
+        bits = mixprec_cuda_widen_(code, mixprec_cuda_layout_(dtype));
+    return mixprec_cuda_double_(mixprec_cuda_widen64_(bits));
+}
+
+/* binary32 to f16, bf16, e4m3 or e5m2, to nearest even: no branch on the data. Below the smallest normal number the sum
+   |x| + 2^e, whose last bit is the format's, rounds as wanted, also where |x| is subnormal and flushed. */
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_narrow_(uint32_t bits, const mixprec_layout_ &to, mixprec_overflow overflow) {
+    const int shift = 23 - to.mantissa_bits;
+    const uint32_t offset = (uint32_t)(127 - to.bias) << 23;
+    uint32_t magnitude = bits & 0x7FFFFFFFu, sign = (bits >> 31) ? to.sign_code : 0;
+    uint32_t code = (magnitude - offset + (1u << (shift - 1)) - 1 + (magnitude >> shift & 1)) >> shift;
+    if (to.bias != 127 && magnitude < offset + (1u << 23)) {
+        const uint32_t step = offset + ((uint32_t)shift << 23) + (1u << 23);
+        code = mixprec_cuda_bits_(mixprec_cuda_float_(magnitude) + mixprec_cuda_float_(step)) - step;
+    }
+    if (magnitude > 0x7F800000u)
+        code = to.nan_code | (to.special == MIXPREC_IEEE_ ? (magnitude & 0x7FFFFFu) >> shift : 0);
+    else if (magnitude == 0x7F800000u)
+        code = overflow == MIXPREC_OVERFLOW_SATURATE ? to.max_code : to.overflow_code;
+    else if (code > to.max_code)
+        code = overflow != MIXPREC_OVERFLOW_IEEE ? to.max_code : to.overflow_code;
+    return code | sign;
+}
+
+/* For each T of f16, bf16, e4m3, e5m2 and the others: mixprec_cuda_T_to_f32, mixprec_cuda_f32_to_T, _to_T_sat, as
+   mixprec_T_to_f32, mixprec_f32_to_T and mixprec_f32_to_T_sat. */
+#define MIXPREC_CUDA_SCALAR_(name, dtype)                                                                              \
+    MIXPREC_CUDA_FN_ float mixprec_cuda_##name##_to_f32(mixprec_##name x) {                                            \
+        return mixprec_cuda_float_(mixprec_cuda_widen_(x.bits, mixprec_cuda_layout_(dtype)));                          \
+    }                                                                                                                  \
+    MIXPREC_CUDA_SCALAR_NARROW_(name, dtype, , MIXPREC_OVERFLOW_IEEE)                                                  \
+    MIXPREC_CUDA_SCALAR_NARROW_(name, dtype, _sat, MIXPREC_OVERFLOW_SATURATE)
+#define MIXPREC_CUDA_SCALAR_NARROW_(name, dtype, suffix, policy)                                                       \
+    MIXPREC_CUDA_FN_ mixprec_##name mixprec_cuda_f32_to_##name##suffix(float x) {                                      \
+        mixprec_##name y;                                                                                              \
+        uint32_t bits = mixprec_cuda_bits_(x);                                                                         \
+        if (dtype <= MIXPREC_E5M2)                                                                                     \
+            bits = mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(dtype), policy);                                    \
+        else                                                                                                           \
+            bits = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), mixprec_cuda_layout_(dtype),                    \
+                                          MIXPREC_ROUND_NEAREST_EVEN, policy, 0);                                      \
+        y.bits = (decltype(y.bits))bits;                                                                               \
+        return y;                                                                                                      \
+    }
+MIXPREC_CUDA_SCALAR_(f16, MIXPREC_F16)
+MIXPREC_CUDA_SCALAR_(bf16, MIXPREC_BF16)
+MIXPREC_CUDA_SCALAR_(e4m3, MIXPREC_E4M3)
+MIXPREC_CUDA_SCALAR_(e5m2, MIXPREC_E5M2)
+MIXPREC_CUDA_SCALAR_(e4m3fnuz, MIXPREC_E4M3FNUZ)
+MIXPREC_CUDA_SCALAR_(e5m2fnuz, MIXPREC_E5M2FNUZ)
+MIXPREC_CUDA_SCALAR_(e4m3ieee, MIXPREC_E4M3IEEE)
+MIXPREC_CUDA_SCALAR_(e3m4, MIXPREC_E3M4)
+MIXPREC_CUDA_SCALAR_(e2m3, MIXPREC_E2M3)
+MIXPREC_CUDA_SCALAR_(e3m2, MIXPREC_E3M2)
+MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
+#undef MIXPREC_CUDA_SCALAR_NARROW_
+#undef MIXPREC_CUDA_SCALAR_
+
+#endif /* MIXPREC_CUDA_API_ONLY */
+#endif /* a CUDA compiler */
+#endif /* MIXPREC_CUDA_CUH: stop reading here if you only use the library */
+
+#if defined(MIXPREC_CUDA_IMPLEMENTATION) && !defined(MIXPREC_CUDA_IMPLEMENTED_)
+#define MIXPREC_CUDA_IMPLEMENTED_
+
+/* ================================================================================================================== */
+/* [CUDA-PTX] The instructions that C++ has no name for                                                               */
+/* ================================================================================================================== */
+
+#define MIXPREC_CUDA_DEV_ static __device__ __forceinline__
+
+/* The architecture being compiled for. */
+#if defined(__CUDA_ARCH__)
+#define MIXPREC_CUDA_ARCH_ __CUDA_ARCH__
+#elif defined(MIXPREC_CUDA_EMULATION)
+#define MIXPREC_CUDA_ARCH_ MIXPREC_CUDA_EMULATED_ARCH
+#else
+#define MIXPREC_CUDA_ARCH_ 0
+#endif
+/* FP8 Tensor Core instructions: elsewhere ptxas emulates them (sm_90, sm_100) or refuses. */
+#define MIXPREC_CUDA_HAS_FP8_(arch) ((arch) == 890 || (arch) == 1200 || (arch) == 1210)
+/* 160 KB of shared memory for a block, with which the 128 x 256 tile fits. */
+#define MIXPREC_CUDA_HAS_LARGE_TILE_(arch)                                                                             \
+    ((arch) >= 800 && (arch) != 860 && (arch) != 890 && (arch) != 1200 && (arch) != 1210)
+
+#ifndef MIXPREC_CUDA_EMULATION
+
+/* Rounded on their own whatever nvcc's -fmad, -ftz, -prec-div, -prec-sqrt say: inline PTX is left alone. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_mul_(float a, float b) {
+    float y;
+    asm("mul.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_add_(float a, float b) {
+    float y;
+    asm("add.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_fma_(float a, float b, float c) {
+    float y;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(a), "f"(b), "f"(c));
+    return y;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_div_(float a, float b) {
+    float y;
+    asm("div.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_sqrt_(float a) {
+    float y;
+    asm("sqrt.rn.f32 %0, %1;" : "=f"(y) : "f"(a));
+    return y;
+}
+
+/* fp16 to fp32; what becomes of a NaN's payload is not said. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_cvt_f16_(uint32_t bits) {
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"((unsigned short)bits));
+    return y;
+}
+
+/* Vectors from and to global memory that nothing else writes or reads. */
+template <class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_read_(const void *p) {
+    return __ldg((const T *)p);
+}
+
+/* Tells the compiler that a pointer that was itself read from memory leads to global memory: else its accesses are generic,
+   which are slower. */
+template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+
+/* All of a block's shared memory is one array, so that nothing of it escapes the emulation's poison. */
+MIXPREC_CUDA_DEV_ unsigned char *mixprec_cuda_shared_(void) {
+    extern __shared__ __align__(128) unsigned char mixprec_cuda_shared_memory_[];
+    return mixprec_cuda_shared_memory_;
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_shared_address_(const void *p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* Four 8 x 8 matrices of 16-bit elements: lane 8 i + j gives the address of row j of matrix i; lane 4 r + c gets elements
+   2 c, 2 c + 1 of row r (transposed: of column r). */
+template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], uint32_t address) {
+#if MIXPREC_CUDA_ARCH_ >= 750
+    if (transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"(address)
+                     : "memory");
+#endif
+}
+
+/* 16 bytes to shared memory, of which `bytes` come from src and the others are zero; done after commit and wait. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, int bytes) {
+#if MIXPREC_CUDA_ARCH_ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(__cvta_generic_to_global(src)),
+                 "r"(bytes)
+                 : "memory");
+#endif
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_commit_(void) {
+#if MIXPREC_CUDA_ARCH_ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/* Until at most `pending` of this thread's groups are under way. */
+template <int pending> MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_wait_(void) {
+#if MIXPREC_CUDA_ARCH_ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
+
+/* D += A B for one warp. A: 16 rows x 32 bytes of k, B: 8 columns x 32 bytes of k. */
+#define MIXPREC_CUDA_MMA_(name, shape, constraint, type, minimum)                                                      \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_##name##_(type(&d)[4], const uint32_t *a, const uint32_t *b) {             \
+        if (minimum)                                                                                                   \
+            asm("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"           \
+                : "+" constraint(d[0]), "+" constraint(d[1]), "+" constraint(d[2]), "+" constraint(d[3])               \
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                                   \
+    }
+MIXPREC_CUDA_MMA_(f16, "m16n8k16.row.col.f32.f16.f16.f32", "f", float, MIXPREC_CUDA_ARCH_ >= 800)
+MIXPREC_CUDA_MMA_(bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", "f", float, MIXPREC_CUDA_ARCH_ >= 800)
+MIXPREC_CUDA_MMA_(tf32, "m16n8k8.row.col.f32.tf32.tf32.f32", "f", float, MIXPREC_CUDA_ARCH_ >= 800)
+MIXPREC_CUDA_MMA_(s8, "m16n8k32.row.col.s32.s8.s8.s32", "r", int, MIXPREC_CUDA_ARCH_ >= 800)
+MIXPREC_CUDA_MMA_(e4m3_e4m3, "m16n8k32.row.col.f32.e4m3.e4m3.f32", "f", float,
+                  MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_))
+MIXPREC_CUDA_MMA_(e4m3_e5m2, "m16n8k32.row.col.f32.e4m3.e5m2.f32", "f", float,
+                  MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_))
+MIXPREC_CUDA_MMA_(e5m2_e4m3, "m16n8k32.row.col.f32.e5m2.e4m3.f32", "f", float,
+                  MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_))
+MIXPREC_CUDA_MMA_(e5m2_e5m2, "m16n8k32.row.col.f32.e5m2.e5m2.f32", "f", float,
+                  MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_))
+#undef MIXPREC_CUDA_MMA_
+
+/* binary32 bits to TF32, rounded to nearest, ties away. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
+#if MIXPREC_CUDA_ARCH_ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(__uint_as_float(bits)));
+#endif
+    return bits;
+}
+
+/* The product of two pairs of fp16. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mul_f16x2_(uint32_t a, uint32_t b) {
+    uint32_t y;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+}
+/* Two e4m3 codes in the low 16 bits to two fp16. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_e4m3x2_(uint32_t codes) {
+    uint32_t y = 0;
+#if MIXPREC_CUDA_ARCH_ >= 890
+    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(y) : "h"((unsigned short)codes));
+#endif
+    return y;
+}
+
+/* Fragments of bfloat16 and TF32: load_matrix_sync makes generic loads of these (CUDA 13.0); named .shared they are LDSM and
+   LDS. */
+#define MIXPREC_CUDA_WMMA_LOAD_(name, operand, shape)                                                                  \
+    template <class Fragment>                                                                                          \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_load_##name##_##operand##_(Fragment &f, const void *p, unsigned ld) {          \
+        uint32_t *x = (uint32_t *)&f.x[0];                                                                             \
+        asm volatile("wmma.load." #operand ".sync.aligned." shape " {%0, %1, %2, %3}, [%4], %5;"                       \
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                                  \
+                     : "r"(mixprec_cuda_shared_address_(p)), "r"(ld)                                                   \
+                     : "memory");                                                                                      \
+    }
+MIXPREC_CUDA_WMMA_LOAD_(bf16, a, "row.m16n16k16.shared.bf16")
+MIXPREC_CUDA_WMMA_LOAD_(bf16, b, "col.m16n16k16.shared.bf16")
+MIXPREC_CUDA_WMMA_LOAD_(tf32, a, "row.m16n16k8.shared.tf32")
+MIXPREC_CUDA_WMMA_LOAD_(tf32, b, "col.m16n16k8.shared.tf32")
+#undef MIXPREC_CUDA_WMMA_LOAD_
+
+#endif /* MIXPREC_CUDA_EMULATION */
+
+/* ================================================================================================================== */
+/* [CUDA-ARRAY] Kernels over arrays and lists of tensors                                                              */
+/* ================================================================================================================== */
+
+/* Five dtypes end here: eight neighbouring elements to and from fp32. Vectors where `whole` (all eight exist and the array
+   is aligned to 16 bytes, i being a multiple of 8), else one by one. */
+
+MIXPREC_CUDA_DEV_ float mixprec_cuda_decode_(uint32_t code, mixprec_dtype type) {
+    if (type == MIXPREC_F32)
+        return mixprec_cuda_float_(code);
+    if (type == MIXPREC_BF16)
+        return mixprec_cuda_float_(code << 16 | ((code & 0x7FFF) > 0x7F80 ? 0x400000u : 0));
+    /* the others by way of fp16: E4M3 is fp16's with an exponent 8 lower, E5M2 its upper half */
+    uint32_t half = type == MIXPREC_E4M3   ? (code & 0x80) << 8 | (code & 0x7F) << 7
+                    : type == MIXPREC_E5M2 ? code << 8
+                                           : code;
+    if ((half & 0x7FFF) > 0x7C00 || (type == MIXPREC_E4M3 && (half & 0x7FFF) == 0x3F80))
+        return mixprec_cuda_float_((half & 0x8000) << 16 |
+                                   (type == MIXPREC_E4M3 ? 0x7FF00000u : 0x7FC00000u | (half & 0x3FF) << 13));
+    float value = mixprec_cuda_cvt_f16_(half);
+    return type == MIXPREC_E4M3 ? mixprec_cuda_mul_(value, 256.0f) : value;
+}
+
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_element_(const void *base, size_t size, size_t i) {
+    return size == 4   ? mixprec_cuda_read_<uint32_t>((const uint32_t *)base + i)
+           : size == 2 ? mixprec_cuda_read_<uint16_t>((const uint16_t *)base + i)
+                       : mixprec_cuda_read_<uint8_t>((const uint8_t *)base + i);
+}
+/* Unlike mixprec_cuda_element_ of memory that the same kernel writes. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_element_plain_(const void *base, size_t size, size_t i) {
+    return size == 4   ? ((const uint32_t *)base)[i]
+           : size == 2 ? ((const uint16_t *)base)[i]
+                       : ((const uint8_t *)base)[i];
+}
+
+MIXPREC_CUDA_DEV_ void mixprec_cuda_load8_(float (&v)[8], const void *base, mixprec_dtype type, size_t i, int count,
+                                           bool whole) {
+    size_t size = mixprec_cuda_size_(type);
+    if (whole && size == 4) {
+        const float4 *p = (const float4 *)((const float *)base + i);
+        float4 low = p[0], high = p[1];
+        v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
+        v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+    } else if (whole && size == 2) {
+        uint4 x = *(const uint4 *)((const uint16_t *)base + i);
+        const uint32_t words[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            v[e] = mixprec_cuda_decode_(words[e / 2] >> (e % 2 * 16) & 0xFFFF, type);
+    } else if (whole) {
+        uint2 x = *(const uint2 *)((const uint8_t *)base + i);
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            v[e] = mixprec_cuda_decode_((e < 4 ? x.x : x.y) >> (e % 4 * 8) & 0xFF, type);
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            v[e] = e < count ? mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, size, i + e), type) : 0.0f;
+    }
+}
+
+MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint32_t code) {
+    if (size == 4)
+        ((uint32_t *)base)[i] = code;
+    else if (size == 2)
+        ((uint16_t *)base)[i] = (uint16_t)code;
+    else
+        ((uint8_t *)base)[i] = (uint8_t)code;
+}
+
+MIXPREC_CUDA_DEV_ void mixprec_cuda_store_codes_(void *base, size_t size, size_t i, int count, bool whole,
+                                                 const uint32_t (&code)[8]) {
+    if (whole && size == 4) {
+        uint4 *p = (uint4 *)((uint32_t *)base + i);
+        p[0] = make_uint4(code[0], code[1], code[2], code[3]);
+        p[1] = make_uint4(code[4], code[5], code[6], code[7]);
+    } else if (whole && size == 2) {
+        *(uint4 *)((uint16_t *)base + i) = make_uint4(code[0] | code[1] << 16, code[2] | code[3] << 16,
+                                                      code[4] | code[5] << 16, code[6] | code[7] << 16);
+    } else if (whole) {
+        *(uint2 *)((uint8_t *)base + i) = make_uint2(code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24,
+                                                     code[4] | code[5] << 8 | code[6] << 16 | code[7] << 24);
+    } else {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (e < count)
+                mixprec_cuda_put_(base, size, i + e, code[e]);
+    }
+}
+
+/* x times factor; a NaN as it is, where the instruction would give its own. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_scaled_(float x, float factor) {
+    return (mixprec_cuda_bits_(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : mixprec_cuda_mul_(x, factor);
+}
+
+/* Saturating replaces the Inf of an f32, too. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, mixprec_overflow overflow) {
+    uint32_t bits = mixprec_cuda_bits_(x);
+    if (type != MIXPREC_F32)
+        return mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(type), overflow);
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+        return bits | 0x400000u;
+    return overflow == MIXPREC_OVERFLOW_SATURATE && (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits - 1 : bits;
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
+                                            const float (&v)[8], mixprec_overflow overflow) {
+    uint32_t code[8];
+    /* one test of the type for eight elements */
+#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
+    if (type == dtype) {                                                                                               \
+        _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);             \
+        mixprec_cuda_store_codes_(base, mixprec_cuda_size_(dtype), i, count, whole, code);                             \
+    }
+    MIXPREC_CUDA_CASE_(MIXPREC_F32)
+    MIXPREC_CUDA_CASE_(MIXPREC_F16)
+    MIXPREC_CUDA_CASE_(MIXPREC_BF16)
+    MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
+    MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
+#undef MIXPREC_CUDA_CASE_
+}
+
+/* A list of tensors as a kernel parameter (4 KB at most): tensor t holds chunks first[t] .. first[t + 1] - 1. */
+#define MIXPREC_CUDA_LIST_ 56
+#define MIXPREC_CUDA_CHUNK_ 8192
+#define MIXPREC_CUDA_THREADS_ 256
+typedef struct mixprec_cuda_item_ {
+    void *p[5];
+    size_t n;
+    size_t index; /* elements in the tensors before */
+    int whole;    /* the bits of those p that are aligned for vectors */
+} mixprec_cuda_item_;
+typedef struct mixprec_cuda_list_ {
+    mixprec_cuda_item_ items[MIXPREC_CUDA_LIST_];
+    uint32_t first[MIXPREC_CUDA_LIST_ + 1];
+    int count;
+} mixprec_cuda_list_;
+
+/* Runs op on eight elements at a time. Which thread of which block has which is fixed by the sizes and the grid. */
+template <class Op>
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 4)
+    mixprec_cuda_for_each_(Op op, const __grid_constant__ mixprec_cuda_list_ list) {
+    int t = 0;
+    if (op.begin())
+        for (uint32_t chunk = blockIdx.x; chunk < list.first[list.count]; chunk += gridDim.x) {
+            while (chunk >= list.first[t + 1])
+                t++;
+            const mixprec_cuda_item_ &item = list.items[t];
+            size_t begin = (size_t)(chunk - list.first[t]) * MIXPREC_CUDA_CHUNK_, n = item.n;
+            size_t end = n - begin > MIXPREC_CUDA_CHUNK_ ? begin + MIXPREC_CUDA_CHUNK_ : n;
+            for (size_t i = begin + threadIdx.x * 8; i < end; i += MIXPREC_CUDA_THREADS_ * 8)
+                op.eight(item, i, end - i < 8 ? (int)(end - i) : 8);
+        }
+    op.end();
+}
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_(const mixprec_cuda_item_ &item, int p, int count) {
+    return count == 8 && (item.whole >> p & 1);
+}
+
+/* The largest x of a block, or the sum, for thread 0; all threads must come, once in a kernel. In a fixed order. */
+template <bool sum, class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_reduce_(T x) {
+    T *shared = (T *)(void *)mixprec_cuda_shared_();
+    for (int distance = 16; distance; distance /= 2) {
+        T other = __shfl_xor_sync(0xFFFFFFFFu, x, distance);
+        x = sum ? x + other : x > other ? x : other;
+    }
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        for (unsigned w = 1; w < blockDim.x / 32; w++)
+            x = sum ? x + shared[w] : x > shared[w] ? x : shared[w];
+    return x;
+}
+#define MIXPREC_CUDA_REDUCE_BYTES_ (32 * 8)
+
+struct mixprec_cuda_convert_op_ { /* p: dst, src */
+    mixprec_dtype dst_type, src_type;
+    mixprec_overflow overflow;
+    __device__ bool begin() {
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8];
+        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
+        mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v, overflow);
+    }
+    __device__ void end() {
+    }
+};
+
+struct mixprec_cuda_unscale_op_ { /* p: dst, src */
+    mixprec_scaler *scaler;
+    mixprec_dtype dst_type, src_type;
+    float factor;
+    uint32_t largest;
+    __device__ bool begin() {
+        factor = (float)(1.0 / (double)scaler->scale);
+        largest = 0;
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8];
+        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            uint32_t magnitude;
+            v[e] = mixprec_cuda_scaled_(v[e], factor); /* Inf and NaN stay what they are */
+            magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+            largest = magnitude > largest ? magnitude : largest;
+        }
+        if (dst_type != MIXPREC_NONE)
+            mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
+                                 MIXPREC_OVERFLOW_IEEE);
+    }
+    __device__ void end() {
+        if (largest >= 0x7F800000u)
+            *(volatile int32_t *)&scaler->found_inf = 1; /* all who write write the same */
+    }
+};
+
+struct mixprec_cuda_amax_op_ { /* p: -, src */
+    mixprec_dtype type;
+    float *amax;
+    uint32_t largest;
+    __device__ bool begin() {
+        largest = 0;
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8];
+        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+            largest = magnitude > largest ? magnitude : largest;
+        }
+    }
+    __device__ void
+    end() { /* the bits of magnitudes order as the magnitudes do, NaN above all: no order of atomics matters */
+        uint32_t all = mixprec_cuda_reduce_<false>(largest);
+        if (threadIdx.x == 0 && all)
+            atomicMax((unsigned int *)amax, all);
+    }
+};
+
+struct mixprec_cuda_norm_op_ { /* p: -, src */
+    mixprec_dtype type;
+    double *partial;
+    double total;
+    __device__ bool begin() {
+        total = 0;
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8], sum = 0;
+        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            sum = mixprec_cuda_fma_(v[e], v[e], sum);
+        total += (double)sum;
+    }
+    __device__ void end() {
+        double all = mixprec_cuda_reduce_<true>(total);
+        if (threadIdx.x == 0)
+            partial[blockIdx.x] = all;
+    }
+};
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_norm_end_(float *norm, const double *partial, size_t count) {
+    double total = 0;
+    for (size_t i = threadIdx.x; i < count; i += MIXPREC_CUDA_THREADS_)
+        total += partial[i];
+    total = mixprec_cuda_reduce_<true>(total);
+    if (threadIdx.x == 0)
+        *norm = (float)sqrt(total);
+}
+
+struct mixprec_cuda_clip_op_ { /* p: dst, src */
+    mixprec_dtype type;
+    const float *norm;
+    float max_norm, factor;
+    __device__ bool begin() {
+        factor = mixprec_cuda_div_(max_norm, mixprec_cuda_add_(*norm, 1e-6f));
+        factor = factor > 1.0f ? 1.0f : factor; /* NaN stays, as in PyTorch */
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8];
+        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            v[e] = mixprec_cuda_scaled_(v[e], factor);
+        mixprec_cuda_store8_(item.p[0], type, i, count, mixprec_cuda_whole_(item, 0, count), v, MIXPREC_OVERFLOW_IEEE);
+    }
+    __device__ void end() {
+    }
+};
+
+struct
+    mixprec_cuda_quantize_op_ { /* p: dst, src, scale, amax; a block may meet several tensors, so amax is per eight */
+    mixprec_dtype dst_type, src_type;
+    __device__ bool begin() {
+        return true;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float v[8], scale = *(const float *)item.p[2];
+        uint32_t largest = 0;
+        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+            largest = magnitude > largest ? magnitude : largest;
+            v[e] = mixprec_cuda_scaled_(v[e], scale);
+        }
+        mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
+                             MIXPREC_OVERFLOW_SATURATE);
+        /* most find it raised already: a plain read is enough to know, as it only grows */
+        if (item.p[3] && largest > *(volatile unsigned int *)item.p[3])
+            atomicMax((unsigned int *)item.p[3], largest);
+    }
+    __device__ void end() {
+    }
+};
+
+/* ---- optimisers ---- */
+
+static __global__ void mixprec_cuda_optimizer_begin_(mixprec_cuda_optimizer_state *state, const mixprec_scaler *scaler,
+                                                     double lr, double beta1, double beta2) {
+    state->skip = scaler && scaler->found_inf ? 1.0f : 0.0f;
+    if (state->skip != 0)
+        return;
+    if (state->step == 0)
+        state->beta1_power = state->beta2_power = 1.0;
+    state->step++;
+    state->beta1_power *= beta1;
+    state->beta2_power *= beta2;
+    state->step_size = (float)(lr / (1.0 - state->beta1_power));
+    state->bias2_root = (float)sqrt(1.0 - state->beta2_power);
+}
+
+/* The low-precision copy of eight weights. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_weights_(const mixprec_cuda_item_ &item, size_t i, int count,
+                                                  const float (&v)[8], mixprec_dtype type, mixprec_round round,
+                                                  uint64_t seed) {
+    if (!item.p[4])
+        return;
+    if (round != MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_cuda_store8_(item.p[4], type, i, count, mixprec_cuda_whole_(item, 4, count), v, MIXPREC_OVERFLOW_IEEE);
+        return;
+    }
+    uint32_t code[8];
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        uint32_t bits = mixprec_cuda_bits_(v[e]), random = mixprec_cuda_random_bits(seed, item.index + i + (size_t)e);
+        if (type == MIXPREC_BF16 && (bits & 0x7FFFFFFFu) <= 0x7F800000u)
+            code[e] = (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits >> 16 : (bits + (random >> 16)) >> 16;
+        else
+            code[e] = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), mixprec_cuda_layout_(type), round,
+                                             MIXPREC_OVERFLOW_IEEE, random);
+    }
+    mixprec_cuda_store_codes_(item.p[4], mixprec_cuda_size_(type), i, count, mixprec_cuda_whole_(item, 4, count), code);
+}
+
+struct mixprec_cuda_adamw_op_ { /* p: parameter, first, second, gradient, copy */
+    const mixprec_cuda_optimizer_state *state;
+    mixprec_dtype grad_type, copy_type;
+    mixprec_round round;
+    uint64_t seed;
+    float decay, beta1, rest1, beta2, rest2, epsilon, step_size, bias2_root;
+    __device__ bool begin() {
+        step_size = state->step_size;
+        bias2_root = state->bias2_root;
+        seed += (uint64_t)state->step;
+        return state->skip == 0;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float p[8], m[8], v[8], g[8];
+        mixprec_cuda_load8_(g, item.p[3], grad_type, i, count, mixprec_cuda_whole_(item, 3, count));
+        mixprec_cuda_load8_(p, item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count));
+        mixprec_cuda_load8_(m, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
+        mixprec_cuda_load8_(v, item.p[2], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 2, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            float d;
+            p[e] = mixprec_cuda_mul_(p[e], decay);
+            m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
+            v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
+                                     mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
+            d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), bias2_root), epsilon);
+            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
+        }
+        mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
+                             MIXPREC_OVERFLOW_IEEE);
+        mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), m,
+                             MIXPREC_OVERFLOW_IEEE);
+        mixprec_cuda_store8_(item.p[2], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 2, count), v,
+                             MIXPREC_OVERFLOW_IEEE);
+        mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
+    }
+    __device__ void end() {
+    }
+};
+
+struct mixprec_cuda_sgd_op_ { /* p: parameter, momentum, -, gradient, copy */
+    const mixprec_cuda_optimizer_state *state;
+    mixprec_dtype grad_type, copy_type;
+    mixprec_round round;
+    uint64_t seed;
+    float lr, decay, momentum;
+    int nesterov;
+    __device__ bool begin() {
+        seed += (uint64_t)state->step;
+        return state->skip == 0;
+    }
+    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+        float p[8], m[8], g[8];
+        mixprec_cuda_load8_(g, item.p[3], grad_type, i, count, mixprec_cuda_whole_(item, 3, count));
+        mixprec_cuda_load8_(p, item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count));
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            g[e] = decay == 0 ? g[e] : mixprec_cuda_add_(g[e], mixprec_cuda_mul_(decay, p[e]));
+        if (momentum != 0) {
+            mixprec_cuda_load8_(m, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(momentum, m[e]), g[e]);
+                g[e] = nesterov ? mixprec_cuda_add_(g[e], mixprec_cuda_mul_(momentum, m[e])) : m[e];
+            }
+            mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), m,
+                                 MIXPREC_OVERFLOW_IEEE);
+        }
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_mul_(lr, g[e]));
+        mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
+                             MIXPREC_OVERFLOW_IEEE);
+        mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
+    }
+    __device__ void end() {
+    }
+};
+
+/* ---- one thread, or few ---- */
+
+/* mixprec_scaler_update, statement by statement. */
+static __global__ void mixprec_cuda_scaler_update_(mixprec_scaler *s, int32_t *take_step) {
+    int found = s->found_inf != 0;
+    float scale = s->scale, least = s->min_scale, most = s->max_scale;
+#define MIXPREC_CUDA_IS_SCALE_(x) (mixprec_cuda_bits_(x) >= 0x00800000u && mixprec_cuda_bits_(x) < 0x7F800000u)
+    s->found_inf = 0;
+    if (found) {
+        s->growth_tracker = 0;
+        if (s->hysteresis_used < s->hysteresis)
+            s->hysteresis_used++;
+        if (s->hysteresis_used >= s->hysteresis)
+            scale = (float)((double)scale * s->backoff_factor);
+    } else {
+        if (s->growth_tracker < INT32_MAX)
+            s->growth_tracker++;
+        if (s->growth_tracker >= s->growth_interval) {
+            float grown = (float)((double)scale * s->growth_factor);
+            s->growth_tracker = 0;
+            s->hysteresis_used = 0;
+            if (MIXPREC_CUDA_IS_SCALE_(grown) && grown <= s->max_scale)
+                scale = grown;
+        }
+    }
+    least = MIXPREC_CUDA_IS_SCALE_(least) ? least : mixprec_cuda_float_(0x00800000u);
+    most = MIXPREC_CUDA_IS_SCALE_(most) ? most : mixprec_cuda_float_(0x7F7FFFFFu);
+    if (!MIXPREC_CUDA_IS_SCALE_(scale) || scale < least || most < least)
+        scale = least;
+    s->scale = scale < most || most < least ? scale : most;
+#undef MIXPREC_CUDA_IS_SCALE_
+    if (take_step)
+        *take_step = !found;
+}
+
+/* TransformerEngine's compute_scale_from_amax. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_of_(float amax, mixprec_dtype dtype, int power_of_two) {
+    uint32_t bits = mixprec_cuda_bits_(amax);
+    float scale;
+    if (bits == 0 || bits >= 0x7F800000u)
+        return 1.0f;
+    scale = mixprec_cuda_div_(dtype == MIXPREC_E4M3 ? MIXPREC_E4M3_MAX : MIXPREC_E5M2_MAX, amax);
+    bits = mixprec_cuda_bits_(scale);
+    if (bits == 0x7F800000u)
+        bits = 0x7F7FFFFFu;
+    return mixprec_cuda_float_(power_of_two ? bits & 0x7F800000u : bits);
+}
+static __global__ void mixprec_cuda_fp8_scale_(float *scale, float *inverse, const float *amax, size_t count,
+                                               mixprec_dtype dtype, int power_of_two) {
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) {
+        float s = mixprec_cuda_scale_of_(amax[i], dtype, power_of_two);
+        scale[i] = s;
+        if (inverse)
+            inverse[i] = mixprec_cuda_div_(1.0f, s);
+    }
+}
+
+/* ---- conversion between any two dtypes, in any mode ---- */
+
+/* E2M1 is packed: a thread has two elements, one byte of it. */
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_convert_any_(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n,
+                              mixprec_convert_options how, mixprec_layout_ to, mixprec_layout_ from) {
+    size_t stride = (size_t)gridDim.x * blockDim.x * 2, size = mixprec_cuda_size_(src_type);
+    for (size_t i = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * 2; i < n; i += stride) {
+        uint32_t byte = 0;
+        for (int e = 0; e < 2 && i + e < n; e++) {
+            uint32_t code = 0, random = 0;
+            uint64_t wide;
+            if (src_type == MIXPREC_F64)
+                wide = ((const uint64_t *)src)[i + e];
+            else {
+                code = src_type == MIXPREC_E2M1 ? (uint32_t)((const uint8_t *)src)[i / 2] >> (e * 4) & 0xF
+                                                : mixprec_cuda_element_plain_(src, size, i + e);
+                if (src_type == MIXPREC_E8M0 || src_type == MIXPREC_I8)
+                    code = mixprec_cuda_bits_((float)mixprec_cuda_decode(code, src_type));
+                else if (src_type != MIXPREC_F32)
+                    code = mixprec_cuda_widen_(code, from);
+                if (src_type == MIXPREC_E8M0 && ((const uint8_t *)src)[i + e] == 0)
+                    code = 0x00400000u; /* 2^-127, which the cast would flush with -ftz */
+                if (how.scale != 1.0f)
+                    code = mixprec_cuda_bits_(mixprec_cuda_scaled_(mixprec_cuda_float_(code), how.scale));
+                wide = mixprec_cuda_widen64_(code);
+            }
+            if (src_type == MIXPREC_F64 && how.scale != 1.0f && (wide & 0x7FFFFFFFFFFFFFFFu) <= (uint64_t)0x7FF << 52)
+                wide = mixprec_cuda_bits64_(__dmul_rn(mixprec_cuda_double_(wide), (double)how.scale));
+            if (how.round == MIXPREC_ROUND_STOCHASTIC)
+                random = mixprec_cuda_random_bits(how.seed, how.offset + i + e);
+            if (dst_type == MIXPREC_F64) {
+                uint64_t magnitude = wide & 0x7FFFFFFFFFFFFFFFu;
+                if (magnitude > (uint64_t)0x7FF << 52)
+                    wide |= (uint64_t)1 << 51;
+                ((uint64_t *)dst)[i + e] =
+                    how.overflow == MIXPREC_OVERFLOW_SATURATE && magnitude == (uint64_t)0x7FF << 52 ? wide - 1 : wide;
+                continue;
+            }
+            code = dst_type == MIXPREC_E8M0 ? mixprec_cuda_narrow_e8m0_(wide, how.round, how.overflow, random)
+                   : dst_type == MIXPREC_I8 ? (uint32_t)mixprec_cuda_narrow_i8_(wide, how.round, random)
+                                            : mixprec_cuda_narrow64_(wide, to, how.round, how.overflow, random);
+            if (dst_type == MIXPREC_E2M1)
+                byte |= code << (e * 4);
+            else
+                mixprec_cuda_put_(dst, mixprec_cuda_size_(dst_type), i + e, code);
+        }
+        if (dst_type == MIXPREC_E2M1)
+            ((uint8_t *)dst)[i / 2] = (uint8_t)byte;
+    }
+}
+
+/* ---- tiles of matrices ---- */
+
+/* 64 x 64 elements: read along rows, written along rows of both results. */
+#define MIXPREC_CUDA_TILE_ 64
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_convert_transpose_(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
+                                    mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
+                                    mixprec_overflow overflow) {
+    uint32_t *tile = (uint32_t *)(void *)mixprec_cuda_shared_();
+    size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
+    size_t tiles = (columns + MIXPREC_CUDA_TILE_ - 1) / MIXPREC_CUDA_TILE_;
+    size_t i0 = blockIdx.x / tiles * MIXPREC_CUDA_TILE_, j0 = blockIdx.x % tiles * MIXPREC_CUDA_TILE_;
+    float factor = scale ? *scale : 1.0f;
+#pragma unroll 4
+    for (int q = (int)threadIdx.x; q < MIXPREC_CUDA_TILE_ * MIXPREC_CUDA_TILE_; q += MIXPREC_CUDA_THREADS_) {
+        int r = q / MIXPREC_CUDA_TILE_, c = q % MIXPREC_CUDA_TILE_;
+        size_t i = i0 + r, j = j0 + c;
+        uint32_t code = 0;
+        if (i < rows && j < columns) {
+            float x = mixprec_cuda_decode_(mixprec_cuda_element_(src, src_size, i * columns + j), src_type);
+            code = mixprec_cuda_code_(scale ? mixprec_cuda_scaled_(x, factor) : x, dst_type, overflow);
+            if (dst)
+                mixprec_cuda_put_(dst, dst_size, i * columns + j, code);
+        }
+        tile[r * (MIXPREC_CUDA_TILE_ + 1) + c] = code;
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int q = (int)threadIdx.x; q < MIXPREC_CUDA_TILE_ * MIXPREC_CUDA_TILE_; q += MIXPREC_CUDA_THREADS_) {
+        int r = q % MIXPREC_CUDA_TILE_, c = q / MIXPREC_CUDA_TILE_;
+        if (i0 + r < rows && j0 + c < columns)
+            mixprec_cuda_put_(transposed, dst_size, (j0 + c) * rows + i0 + r, tile[r * (MIXPREC_CUDA_TILE_ + 1) + c]);
+    }
+}
+
+/* A block has a band of 128 columns: one row for each of its 8 warps, or, with block_rows = 128, 128 rows, whose amax it
+   finds in a first pass; the second finds them in the cache. A lane has four columns. */
+template <bool square>
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_quantize_blocks_(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
+                                  mixprec_dtype src_type, size_t rows, size_t columns, int power_of_two) {
+    float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
+    const int block_rows = square ? 128 : 8;
+    size_t bands = (columns + 127) / 128, size = mixprec_cuda_size_(src_type);
+    size_t i0 = blockIdx.x / bands * block_rows, band = blockIdx.x % bands;
+    size_t j = band * 128 + threadIdx.x % 32 * 4;
+    float v[4], scale = 1;
+    uint32_t largest = 0;
+    for (int pass = square ? 0 : 1; pass < 2; pass++)
+        for (int r = (int)threadIdx.x / 32; r < block_rows; r += 8) {
+            size_t i = i0 + r;
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                v[e] = i < rows && j + e < columns
+                           ? mixprec_cuda_decode_(mixprec_cuda_element_(src, size, i * columns + j + e), src_type)
+                           : 0.0f;
+                uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+                largest = magnitude > largest ? magnitude : largest;
+            }
+            if (square && pass == 0) {
+                if (r + 8 < block_rows)
+                    continue;
+                largest = mixprec_cuda_reduce_<false>(largest);
+                if (threadIdx.x == 0) {
+                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                    inverse[blockIdx.x] = mixprec_cuda_div_(1.0f, *shared);
+                }
+                __syncthreads();
+                scale = *shared;
+                continue;
+            }
+            if (!square) {
+                for (int distance = 16; distance; distance /= 2) {
+                    uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest, distance);
+                    largest = other > largest ? other : largest;
+                }
+                scale = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                if (threadIdx.x % 32 == 0 && i < rows)
+                    inverse[i * bands + band] = mixprec_cuda_div_(1.0f, scale);
+            }
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (i < rows && j + e < columns)
+                    mixprec_cuda_put_(
+                        dst, 1, i * columns + j + e,
+                        mixprec_cuda_code_(mixprec_cuda_scaled_(v[e], scale), dst_type, MIXPREC_OVERFLOW_SATURATE));
+        }
+}
+
+/* ================================================================================================================== */
+/* [CUDA-GEMM] Three GEMM kernels and their epilogue                                                                  */
+/* ================================================================================================================== */
+
+/* An operand as the kernels see it: `rows` rows (of op(A), or columns of op(B)) of k elements, element (row, k) at
+   row * row_step + k * k_step, one of the steps being 1. */
+typedef struct mixprec_cuda_operand_ {
+    const void *data;
+    const void *const *array;
+    size_t stride, rows, row_step, k_step;
+    mixprec_dtype type;
+    const float *scale; /* NULL: none; of (row, k): scale[row / row_block * row_scale + k / k_block * k_scale] */
+    size_t row_block, k_block, row_scale, k_scale;
+    int k_varies;
+} mixprec_cuda_operand_;
+
+typedef struct mixprec_cuda_gemm_args_ {
+    mixprec_cuda_operand_ a, b; /* a begins at row_begin */
+    size_t n, k, m, row_begin;
+    void *c;
+    void *const *c_array;
+    size_t stride_c, ldc;
+    mixprec_dtype c_type;
+    mixprec_layout_ c_layout;
+    float alpha, beta;
+    const float *device_alpha, *device_beta;
+    const void *bias;
+    mixprec_dtype bias_type;
+    mixprec_activation activation;
+    mixprec_round round;
+    mixprec_overflow overflow;
+    uint64_t seed, offset;
+    mixprec_triangle triangle;
+    size_t batch_begin, tiles_m, tiles_n;
+    size_t splits, split_depth; /* parts of k, and their length */
+    float *partial;             /* their sums: splits of a product, one after the other */
+} mixprec_cuda_gemm_args_;
+
+MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
+    return g.device_alpha ? *g.device_alpha : g.alpha;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_at_(const mixprec_cuda_operand_ &x, size_t row, size_t k) {
+    return x.scale[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
+}
+MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x, size_t batch, size_t size) {
+    return (const char *)mixprec_cuda_global_(x.array ? x.array[batch] : x.data) +
+           (x.array ? 0 : batch * x.stride * size);
+}
+
+MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activation) {
+    if (activation == MIXPREC_ACTIVATION_RELU)
+        return x <= 0 ? 0.0f : x;
+    if (activation == MIXPREC_ACTIVATION_TANH)
+        return tanhf(x);
+    if (x < -104.0f) /* the others end in -0, and Inf times 0 is none */
+        return -0.0f;
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        return 0.5f * x * erfcf(-0.70710678f * x);
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)) */
+        return x / (1.0f + expf(-1.5957691f * (x + 0.044715f * x * x * x)));
+    return x / (1.0f + expf(-x));
+}
+
+/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, const float (&sums)[4], size_t local,
+                                            size_t column, int count, size_t batch) {
+    float alpha = mixprec_cuda_alpha_(g), beta = g.device_beta ? *g.device_beta : g.beta;
+    bool nothing = alpha == 0 || g.k == 0;
+    size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
+    char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
+              ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
+    uint32_t code[4] = {0, 0, 0, 0};
+    bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        size_t j = column + e;
+        float x = sums[e];
+        if (e >= count || (g.triangle == MIXPREC_LOWER && j > row) || (g.triangle == MIXPREC_UPPER && j < row))
+            continue;
+        if (g.a.scale && !g.a.k_varies)
+            x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.a, row, 0));
+        if (g.b.scale && !g.b.k_varies)
+            x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, j, 0));
+        x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
+        if (beta != 0) {
+            float y = mixprec_cuda_mul_(beta, mixprec_cuda_decode_(mixprec_cuda_element_plain_(c, size, j), g.c_type));
+            x = nothing ? y : mixprec_cuda_add_(x, y);
+        }
+        if (g.bias)
+            x = mixprec_cuda_add_(
+                x,
+                mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), j), g.bias_type));
+        if (g.activation != MIXPREC_ACTIVATION_NONE)
+            x = mixprec_cuda_activate_(x, g.activation);
+        if (g.c_type == MIXPREC_F32)
+            code[e] = mixprec_cuda_bits_(x);
+        else if (g.round == MIXPREC_ROUND_NEAREST_EVEN)
+            code[e] = mixprec_cuda_narrow_(mixprec_cuda_bits_(x), g.c_layout, g.overflow);
+        else {
+            uint32_t random = 0;
+            if (g.round == MIXPREC_ROUND_STOCHASTIC)
+                random = mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + j);
+            code[e] = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(mixprec_cuda_bits_(x)), g.c_layout, g.round,
+                                             g.overflow, random);
+        }
+        if (!whole)
+            mixprec_cuda_put_(c, size, j, code[e]);
+    }
+    if (whole && size == 4)
+        *(uint4 *)(c + column * 4) = make_uint4(code[0], code[1], code[2], code[3]);
+    else if (whole && size == 2)
+        *(uint2 *)(c + column * 2) = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
+    else if (whole)
+        *(uint32_t *)(c + column) = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
+}
+
+/* Which tile, product and part of k a block has. */
+typedef struct mixprec_cuda_place_ {
+    size_t row, column, batch, split, k_begin, k_end;
+    bool any;
+} mixprec_cuda_place_;
+MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_gemm_args_ &g, int rows, int columns) {
+    mixprec_cuda_place_ p;
+    /* eight tiles down, then one to the right: their operands stay in L2 */
+    size_t group = 8 * g.tiles_n, first = blockIdx.x / group * 8, within = blockIdx.x % group;
+    size_t height = g.tiles_m - first < 8 ? g.tiles_m - first : 8, top;
+    p.row = (first + within % height) * rows;
+    p.column = within / height * columns;
+    p.batch = g.batch_begin + blockIdx.z / g.splits;
+    p.split = blockIdx.z % g.splits;
+    p.k_begin = p.split * g.split_depth;
+    p.k_end = g.k - p.k_begin < g.split_depth ? g.k : p.k_begin + g.split_depth;
+    if (mixprec_cuda_alpha_(g) == 0)
+        p.k_end = p.k_begin;
+    top = p.row + g.row_begin;
+    p.any = !(g.triangle == MIXPREC_LOWER && top + rows <= p.column) &&
+            !(g.triangle == MIXPREC_UPPER && p.column + columns <= top);
+    return p;
+}
+
+/* A tile of sums in shared memory, `pitch` floats from row to row, goes to C or to the partial sums. */
+template <int rows, int columns, int threads>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place,
+                                              const float *tile, int pitch) {
+#pragma unroll 1
+    for (int q = (int)threadIdx.x; q < rows * columns / 4; q += threads) {
+        int r = q / (columns / 4), c = q % (columns / 4) * 4;
+        size_t row = place.row + r, column = place.column + c;
+        if (row >= g.a.rows || column >= g.n)
+            continue;
+        int count = g.n - column < 4 ? (int)(g.n - column) : 4;
+        float4 four = *(const float4 *)(tile + r * pitch + c);
+        float sums[4] = {four.x, four.y, four.z, four.w};
+        if (g.partial) {
+            float *to = g.partial + ((blockIdx.z * g.a.rows) + row) * g.n + column;
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    to[e] = sums[e];
+        } else
+            mixprec_cuda_finish_(g, sums, row, column, count, place.batch);
+    }
+}
+
+/* The parts of a product, added in rising order. */
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_gemm_reduce_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
+    for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
+        size_t row = q / width, column = q % width * 4;
+        int count = g.n - column < 4 ? (int)(g.n - column) : 4;
+        float sums[4] = {0, 0, 0, 0};
+        for (size_t s = 0; s < g.splits; s++) {
+            const float *from = g.partial + ((blockIdx.z * g.splits + s) * g.a.rows + row) * g.n + column;
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    sums[e] = s ? mixprec_cuda_add_(sums[e], from[e]) : from[e];
+        }
+        mixprec_cuda_finish_(g, sums, row, column, count, g.batch_begin + blockIdx.z);
+    }
+}
+
+/* ---- EXACT: fused multiply-adds in the canonical order ---- */
+
+MIXPREC_CUDA_DEV_ float mixprec_cuda_value_(const char *base, mixprec_dtype type, size_t i) {
+    uint32_t code = mixprec_cuda_element_(base, mixprec_cuda_size_(type), i);
+    return type == MIXPREC_I8 ? (float)(int8_t)(uint8_t)code : mixprec_cuda_decode_(code, type);
+}
+#define MIXPREC_CUDA_EXACT_DEPTH_ 16
+#define MIXPREC_CUDA_EXACT_PITCH_ 68
+#define MIXPREC_CUDA_EXACT_BYTES_ (64 * 72 * 4)
+MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
+                                                size_t row0, size_t k0, size_t k_end) {
+    for (int q = (int)threadIdx.x; q < 64 * MIXPREC_CUDA_EXACT_DEPTH_; q += MIXPREC_CUDA_THREADS_) {
+        int r = x.k_step == 1 ? q / MIXPREC_CUDA_EXACT_DEPTH_ : q % 64;
+        int p = x.k_step == 1 ? q % MIXPREC_CUDA_EXACT_DEPTH_ : q / 64;
+        tile[p * MIXPREC_CUDA_EXACT_PITCH_ + r] =
+            row0 + r < x.rows && k0 + p < k_end
+                ? mixprec_cuda_value_(base, x.type, (row0 + r) * x.row_step + (k0 + p) * x.k_step)
+                : 0.0f;
+    }
+}
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_gemm_exact_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
+    float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
+    const char *a_base, *b_base;
+    float s[4][4], t[4][4];
+    int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16;
+    if (!place.any)
+        return;
+    a_base = mixprec_cuda_base_(g.a, place.batch, mixprec_cuda_size_(g.a.type)) +
+             g.row_begin * g.a.row_step * mixprec_cuda_size_(g.a.type);
+    b_base = mixprec_cuda_base_(g.b, place.batch, mixprec_cuda_size_(g.b.type));
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        s[i / 4][i % 4] = t[i / 4][i % 4] = 0;
+    for (size_t k0 = 0, start = 0; k0 < place.k_end; k0 += MIXPREC_CUDA_EXACT_DEPTH_) {
+        mixprec_cuda_exact_load_(a, g.a, a_base, place.row, k0, place.k_end);
+        mixprec_cuda_exact_load_(b, g.b, b_base, place.column, k0, place.k_end);
+        __syncthreads();
+        for (int p = 0; p < MIXPREC_CUDA_EXACT_DEPTH_ && k0 + p < place.k_end; p++) {
+            size_t next = k0 + p + 1;
+#pragma unroll
+            for (int i = 0; i < 16; i++)
+                s[i / 4][i % 4] =
+                    mixprec_cuda_fma_(a[p * MIXPREC_CUDA_EXACT_PITCH_ + ty + 16 * (i / 4)],
+                                      b[p * MIXPREC_CUDA_EXACT_PITCH_ + tx + 16 * (i % 4)], s[i / 4][i % 4]);
+            /* a chunk of the definition ends, or a block of a scale, or all */
+            if (next % MIXPREC_GEMM_KBLOCK && !(g.a.k_varies && next % g.a.k_block == 0) &&
+                !(g.b.k_varies && next % g.b.k_block == 0) && next != place.k_end)
+                continue;
+#pragma unroll
+            for (int i = 0; i < 16; i++) {
+                size_t row = place.row + ty + 16 * (i / 4), column = place.column + tx + 16 * (i % 4);
+                float part = s[i / 4][i % 4];
+                if (g.a.k_varies && row < g.a.rows)
+                    part = mixprec_cuda_mul_(part, mixprec_cuda_scale_at_(g.a, row + g.row_begin, start));
+                if (g.b.k_varies && column < g.n)
+                    part = mixprec_cuda_mul_(part, mixprec_cuda_scale_at_(g.b, column, start));
+                t[i / 4][i % 4] = start ? mixprec_cuda_add_(t[i / 4][i % 4], part) : part;
+                s[i / 4][i % 4] = 0;
+            }
+            start = next;
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i++)
+        a[(ty + 16 * (i / 4)) * 72 + tx + 16 * (i % 4)] = t[i / 4][i % 4];
+    __syncthreads();
+    mixprec_cuda_epilogue_<64, 64, MIXPREC_CUDA_THREADS_>(g, place, a, 72);
+}
+
+/* What Tensor Cores multiply. */
+enum {
+    MIXPREC_CUDA_F16_,
+    MIXPREC_CUDA_BF16_,
+    MIXPREC_CUDA_TF32_,
+    MIXPREC_CUDA_S8_,
+    MIXPREC_CUDA_FP8_, /* decoded to fp16 */
+    MIXPREC_CUDA_E4M3_E4M3_,
+    MIXPREC_CUDA_E4M3_E5M2_,
+    MIXPREC_CUDA_E5M2_E4M3_,
+    MIXPREC_CUDA_E5M2_E5M2_
+};
+
+/* Two e4m3 codes (low 16 bits of x) to two fp16 without the conversion instruction: see mixprec_cuda_decode_. The smallest
+   ones are subnormal before the multiplication, which fp16 arithmetic keeps. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_e4m3x2_by_bits_(uint32_t x) {
+    uint32_t v = (x & 0xFF) << 8 | (x & 0xFF00) << 16, magnitude = v & 0x7F007F00u;
+    uint32_t nan = (magnitude + 0x01000100u) & 0x80008000u;
+    return mixprec_cuda_mul_f16x2_((v & 0x80008000u) | magnitude >> 1, 0x5C005C00u) | (nan >> 15) * 0x7FFFu;
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_fp8x2_(uint32_t x, bool e5m2) {
+    if (e5m2)
+        return (x & 0xFF) << 8 | (x & 0xFF00) << 16;
+    return MIXPREC_CUDA_ARCH_ >= 890 ? mixprec_cuda_cvt_e4m3x2_(x & 0xFFFF) : mixprec_cuda_e4m3x2_by_bits_(x);
+}
+
+/* ---- WMMA: 64 x 64 tiles, 4 warps of 32 x 32, staged element by element ---- */
+
+template <int kind> struct mixprec_cuda_wmma_kind_;
+template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_F16_> {
+    typedef __half element;
+    typedef __half fragment;
+    typedef float sum;
+    enum { depth = 16 };
+};
+template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_BF16_> {
+    typedef __nv_bfloat16 element;
+    typedef __nv_bfloat16 fragment;
+    typedef float sum;
+    enum { depth = 16 };
+};
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_TF32_> {
+    typedef float element;
+    typedef nvcuda::wmma::precision::tf32 fragment;
+    typedef float sum;
+    enum { depth = 8 };
+};
+#endif
+template <> struct mixprec_cuda_wmma_kind_<MIXPREC_CUDA_S8_> {
+    typedef signed char element;
+    typedef signed char fragment;
+    typedef int sum;
+    enum { depth = 16 };
+};
+
+template <class F, class E> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_a_(F &f, const E *p, unsigned ld) {
+    nvcuda::wmma::load_matrix_sync(f, p, ld);
+}
+template <class F, class E> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const E *p, unsigned ld) {
+    nvcuda::wmma::load_matrix_sync(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_a_(F &f, const __nv_bfloat16 *p, unsigned ld) {
+    mixprec_cuda_load_bf16_a_(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const __nv_bfloat16 *p, unsigned ld) {
+    mixprec_cuda_load_bf16_b_(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_a_(F &f, const float *p, unsigned ld) {
+    mixprec_cuda_load_tf32_a_(f, p, ld);
+}
+template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const float *p, unsigned ld) {
+    mixprec_cuda_load_tf32_b_(f, p, ld);
+}
+
+#define MIXPREC_CUDA_WMMA_STEPS_ 4
+/* Layout: step of k, row, element, so that every fragment begins at a multiple of 32 bytes; 16 bytes of padding a row. */
+template <int kind>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<kind>::element *tile,
+                                               const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0,
+                                               size_t k_end) {
+    typedef typename mixprec_cuda_wmma_kind_<kind>::element element;
+    const int depth = mixprec_cuda_wmma_kind_<kind>::depth, all = depth * MIXPREC_CUDA_WMMA_STEPS_;
+    const int pitch = depth + 16 / (int)sizeof(element);
+    size_t size = mixprec_cuda_size_(x.type);
+    for (int q = (int)threadIdx.x; q < 64 * all; q += 128) {
+        int r = x.k_step == 1 ? q / all : q % 64, p = x.k_step == 1 ? q % all : q / 64;
+        uint32_t code = 0;
+        if (row0 + r < x.rows && k0 + p < k_end)
+            code = mixprec_cuda_element_(base, size, (row0 + r) * x.row_step + (k0 + p) * x.k_step);
+        if (kind == MIXPREC_CUDA_TF32_)
+            code = mixprec_cuda_tf32_(code);
+        else if (kind == MIXPREC_CUDA_F16_ && size == 1)
+            code = mixprec_cuda_fp8x2_(code, x.type == MIXPREC_E5M2);
+        mixprec_cuda_put_(tile, sizeof(element), (p / depth * 64 + r) * pitch + p % depth, code);
+    }
+}
+
+#define MIXPREC_CUDA_WMMA_BYTES_ (2 * MIXPREC_CUDA_WMMA_STEPS_ * 64 * 48)
+/* The second parameter leaves out the body where the fragments do not exist: bf16 and TF32 before sm_80. */
+template <int kind, bool exists> struct mixprec_cuda_wmma_body_ {
+    static __device__ void run(const mixprec_cuda_gemm_args_ &) {
+    }
+};
+template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
+    static __device__ __forceinline__ void run(const mixprec_cuda_gemm_args_ &g) {
+        typedef mixprec_cuda_wmma_kind_<kind> traits;
+        typedef typename traits::element element;
+        typedef typename traits::sum sum;
+        const int depth = traits::depth, pitch = depth + 16 / (int)sizeof(element),
+                  all = depth * MIXPREC_CUDA_WMMA_STEPS_;
+        mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
+        element *a_tile = (element *)(void *)mixprec_cuda_shared_(),
+                *b_tile = a_tile + MIXPREC_CUDA_WMMA_STEPS_ * 64 * pitch;
+        sum *out = (sum *)(void *)a_tile;
+        int warp = (int)threadIdx.x / 32, warp_row = warp % 2 * 32, warp_column = warp / 2 * 32;
+        nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, depth, sum> sums[2][2];
+        if (!place.any)
+            return;
+        const char *a = mixprec_cuda_base_(g.a, place.batch, mixprec_cuda_size_(g.a.type));
+        const char *b = mixprec_cuda_base_(g.b, place.batch, mixprec_cuda_size_(g.b.type));
+        a += g.row_begin * g.a.row_step * mixprec_cuda_size_(g.a.type);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            nvcuda::wmma::fill_fragment(sums[i / 2][i % 2], (sum)0);
+        for (size_t k0 = place.k_begin; k0 < place.k_end; k0 += all) {
+            mixprec_cuda_wmma_load_<kind>(a_tile, g.a, a, place.row, k0, place.k_end);
+            mixprec_cuda_wmma_load_<kind>(b_tile, g.b, b, place.column, k0, place.k_end);
+            __syncthreads();
+#pragma unroll
+            for (int p = 0; p < MIXPREC_CUDA_WMMA_STEPS_; p++) {
+                nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, depth, typename traits::fragment,
+                                       nvcuda::wmma::row_major>
+                    fa[2];
+                nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, depth, typename traits::fragment,
+                                       nvcuda::wmma::col_major>
+                    fb[2];
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    mixprec_cuda_wmma_a_(fa[i], a_tile + (p * 64 + warp_row + i * 16) * pitch, (unsigned)pitch);
+                    mixprec_cuda_wmma_b_(fb[i], b_tile + (p * 64 + warp_column + i * 16) * pitch, (unsigned)pitch);
+                }
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    nvcuda::wmma::mma_sync(sums[i / 2][i % 2], fa[i / 2], fb[i % 2], sums[i / 2][i % 2]);
+            }
+            __syncthreads();
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            nvcuda::wmma::store_matrix_sync(out + (warp_row + i / 2 * 16) * 72 + warp_column + i % 2 * 16,
+                                            sums[i / 2][i % 2], 72, nvcuda::wmma::mem_row_major);
+        __syncthreads();
+        if (kind == MIXPREC_CUDA_S8_) { /* int32 to fp32, in place */
+            for (int q = (int)threadIdx.x; q < 64 * 72; q += 128)
+                ((float *)(void *)out)[q] = (float)out[q];
+            __syncthreads();
+        }
+        mixprec_cuda_epilogue_<64, 64, 128>(g, place, (const float *)(const void *)out, 72);
+    }
+};
+template <int kind>
+static __global__ void __launch_bounds__(128)
+    mixprec_cuda_gemm_wmma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    mixprec_cuda_wmma_body_<kind, kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_>::run(g);
+#else
+    mixprec_cuda_wmma_body_<kind, true>::run(g);
+#endif
+}
+
+/* ---- MMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 3 stages, warps of 64 x 64 ---- */
+
+/* The rows of a tile are lines of 128 bytes of k; the 16-byte chunks of line r are permuted by r % 8, so that neither the
+   copies nor ldmatrix meet a bank twice. `lines_are_k` (16-bit types that are not contiguous along k): 64 lines of k, each
+   of all rows, for ldmatrix.trans. */
+template <int kind> struct mixprec_cuda_mma_kind_;
+#define MIXPREC_CUDA_KIND_(kind, instruction, type, size)                                                              \
+    template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
+        typedef type sum;                                                                                              \
+        enum { bytes = size, steps = 1 };                                                                              \
+        MIXPREC_CUDA_DEV_MEMBER_ void prepare(uint32_t *to, const uint32_t *from, int words, bool) {                   \
+            _Pragma("unroll") for (int w = 0; w < words; w++) to[w] =                                                  \
+                kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(from[w]) : from[w];                                    \
+        }                                                                                                              \
+        MIXPREC_CUDA_DEV_MEMBER_ void mma(type (&d)[4], const uint32_t *a, const uint32_t *b) {                        \
+            mixprec_cuda_mma_##instruction##_(d, a, b);                                                                \
+        }                                                                                                              \
+    };
+#define MIXPREC_CUDA_DEV_MEMBER_ static __device__ __forceinline__
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_F16_, f16, float, 2)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_BF16_, bf16, float, 2)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_TF32_, tf32, float, 4)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_S8_, s8, int, 1)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E4M3_, e4m3_e4m3, float, 1)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E5M2_, e4m3_e5m2, float, 1)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E4M3_, e5m2_e4m3, float, 1)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E5M2_, e5m2_e5m2, float, 1)
+#undef MIXPREC_CUDA_KIND_
+/* A register holds k = 4 t .. 4 t + 3 of its row. The order of k within an instruction is free if it is that of the other
+   operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
+template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
+    typedef float sum;
+    enum { bytes = 1, steps = 2 };
+    MIXPREC_CUDA_DEV_MEMBER_ void prepare(uint32_t *to, const uint32_t *from, int words, bool e5m2) {
+        const int half = words / 2; /* registers of one 16-byte chunk: 2 of A, 1 of B */
+#pragma unroll
+        for (int w = 0; w < words; w++) {
+            to[w / half * words + w % half] = mixprec_cuda_fp8x2_(from[w], e5m2);
+            to[w / half * words + w % half + half] = mixprec_cuda_fp8x2_(from[w] >> 16, e5m2);
+        }
+    }
+    MIXPREC_CUDA_DEV_MEMBER_ void mma(float (&d)[4], const uint32_t *a, const uint32_t *b) {
+        mixprec_cuda_mma_f16_(d, a, b);
+        mixprec_cuda_mma_f16_(d, a + 4, b + 2);
+    }
+};
+#undef MIXPREC_CUDA_DEV_MEMBER_
+
+/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow, else gathered
+   through registers; the caller's barrier covers both. */
+template <int bytes, bool lines_are_k, int rows, int threads>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec_cuda_operand_ &x, const char *base,
+                                              bool fast, size_t row0, size_t k0, size_t k_end) {
+    const int per_chunk = 16 / bytes, chunks = lines_are_k ? rows / per_chunk : 8, lines = lines_are_k ? 64 : rows;
+    const int line_bytes = chunks * 16, count = lines * chunks / threads;
+    size_t contiguous_end = lines_are_k ? x.rows : k_end, line_end = lines_are_k ? k_end : x.rows;
+    size_t contiguous0 = lines_are_k ? row0 : k0, line0 = lines_are_k ? k0 : row0;
+    size_t contiguous_step = lines_are_k ? x.row_step : x.k_step, line_step = lines_are_k ? x.k_step : x.row_step;
+    if (fast) { /* every copy of a thread has the same chunk of a line, in lines `apart` from each other */
+        const int apart = threads / chunks;
+        int line = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks, valid;
+        int lines_left = line_end - line0 < (size_t)lines ? (int)(line_end - line0) : lines;
+        size_t c = contiguous0 + chunk * per_chunk, step = line_step * bytes;
+        uint32_t to = mixprec_cuda_shared_address_(tile) + line * line_bytes + ((chunk ^ (line & 7)) << 4);
+        const char *from = base + (line0 + line) * step + c * bytes;
+        valid = c >= contiguous_end                      ? 0
+                : contiguous_end - c < (size_t)per_chunk ? (int)(contiguous_end - c) * bytes
+                                                         : 16;
+#pragma unroll
+        for (int i = 0; i < count; i++) {
+            int here = line + i * apart < lines_left ? valid : 0;
+            uint32_t at = to + i * apart * line_bytes;
+            if (apart % 8) /* the permutation of the chunks changes from line to line */
+                at = mixprec_cuda_shared_address_(tile) + (line + i * apart) * line_bytes +
+                     ((chunk ^ ((line + i * apart) & 7)) << 4);
+            mixprec_cuda_copy_async_(at, here ? from + i * apart * step : base, here);
+        }
+        return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < count; i++) {
+        int q = (int)threadIdx.x + i * threads; /* neighbouring threads read neighbouring memory */
+        int line = contiguous_step == 1 ? q / chunks : q % lines, chunk = contiguous_step == 1 ? q % chunks : q / lines;
+        size_t l = line0 + line, c = contiguous0 + chunk * per_chunk;
+        uint32_t words[4] = {0, 0, 0, 0};
+#pragma unroll
+        for (int e = 0; e < per_chunk; e++)
+            if (l < line_end && c + e < contiguous_end)
+                words[e * bytes / 4] |= mixprec_cuda_element_(base, bytes, l * line_step + (c + e) * contiguous_step)
+                                        << e * bytes % 4 * 8;
+        *(uint4 *)(tile + line * line_bytes + ((chunk ^ (line & 7)) << 4)) =
+            make_uint4(words[0], words[1], words[2], words[3]);
+    }
+}
+
+/* Where this lane's row of the four matrices of ldmatrix is, for 16 rows from row0 and step kk of 32 bytes. A wants its
+   matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two exchanged. */
+template <bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mma_address_(uint32_t tile, int row0, int kk, bool is_b) {
+    int lane = (int)threadIdx.x % 32, within = lane & 7, low = lane >> 3 & 1, high = lane >> 4;
+    int row_half = is_b ? high : low, k_half = is_b ? low : high, line, chunk;
+    if (lines_are_k) {
+        line = kk * 16 + k_half * 8 + within;
+        chunk = row0 / 8 + row_half;
+        return tile + line * (rows * 2) + ((chunk ^ (line & 7)) << 4);
+    }
+    line = row0 + row_half * 8 + within;
+    chunk = kk * 2 + k_half;
+    return tile + line * 128 + ((chunk ^ (line & 7)) << 4);
+}
+
+#define MIXPREC_CUDA_MMA_ROWS_ 128
+#define MIXPREC_CUDA_MMA_STAGES_ 3
+#define MIXPREC_CUDA_MMA_BYTES_(columns) (MIXPREC_CUDA_MMA_STAGES_ * (MIXPREC_CUDA_MMA_ROWS_ + (columns)) * 128)
+template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_ &g) {
+    typedef mixprec_cuda_mma_kind_<kind> mma;
+    const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_MMA_STAGES_, threads = columns,
+              depth = 128 / mma::bytes;
+    const int a_words = 4 * mma::steps, b_words = 2 * mma::steps;
+    unsigned char *shared = mixprec_cuda_shared_();
+    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
+    typename mma::sum sums[4][8][4];
+    int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    int warp_row = warp % 2 * 64, warp_column = warp / 2 * 64;
+    if (!place.any)
+        return;
+    const char *a = mixprec_cuda_base_(g.a, place.batch, mma::bytes),
+               *b = mixprec_cuda_base_(g.b, place.batch, mma::bytes);
+    a += g.row_begin * g.a.row_step * mma::bytes;
+    size_t a_ld = a_lines_are_k ? g.a.k_step : g.a.row_step, b_ld = b_lines_are_k ? g.b.k_step : g.b.row_step;
+    bool a_fast = ((uintptr_t)a | a_ld * mma::bytes) % 16 == 0 && (a_lines_are_k || g.a.k_step == 1);
+    bool b_fast = ((uintptr_t)b | b_ld * mma::bytes) % 16 == 0 && (b_lines_are_k || g.b.k_step == 1);
+    bool a_e5m2 = g.a.type == MIXPREC_E5M2, b_e5m2 = g.b.type == MIXPREC_E5M2;
+    uint32_t tiles = (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
+
+#pragma unroll
+    for (int i = 0; i < 128; i++)
+        sums[i / 32][i / 4 % 8][i % 4] = 0;
+#define MIXPREC_CUDA_STAGE_(tile) (shared + (tile) % stages * ((rows + columns) * 128))
+#define MIXPREC_CUDA_LOAD_(tile)                                                                                       \
+    do {                                                                                                               \
+        if ((tile) < tiles) {                                                                                          \
+            size_t k0 = place.k_begin + (size_t)(tile)*depth;                                                          \
+            mixprec_cuda_mma_load_<mma::bytes, a_lines_are_k, rows, threads>(MIXPREC_CUDA_STAGE_(tile), g.a, a,        \
+                                                                             a_fast, place.row, k0, place.k_end);      \
+            mixprec_cuda_mma_load_<mma::bytes, b_lines_are_k, columns, threads>(                                       \
+                MIXPREC_CUDA_STAGE_(tile) + rows * 128, g.b, b, b_fast, place.column, k0, place.k_end);                \
+        }                                                                                                              \
+        mixprec_cuda_copy_commit_();                                                                                   \
+    } while (0)
+#pragma unroll 1
+    for (uint32_t tile = 0; tile < stages - 1; tile++)
+        MIXPREC_CUDA_LOAD_(tile);
+#pragma unroll 1
+    for (uint32_t tile = 0; tile < tiles; tile++) {
+        uint32_t a_tile = mixprec_cuda_shared_address_(MIXPREC_CUDA_STAGE_(tile)), b_tile = a_tile + rows * 128;
+        mixprec_cuda_copy_wait_<stages - 2>();
+        __syncthreads(); /* this stage has arrived for all, and all have done with the one that is filled next */
+        MIXPREC_CUDA_LOAD_(tile + stages - 1);
+#pragma unroll
+        for (int kk = 0; kk < 4; kk++) {
+            uint32_t raw[4], fa[4][a_words], fb[2][b_words];
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                mixprec_cuda_ldmatrix_<a_lines_are_k>(
+                    raw, mixprec_cuda_mma_address_<a_lines_are_k, rows>(a_tile, warp_row + i * 16, kk, false));
+                mma::prepare(fa[i], raw, 4, a_e5m2);
+            }
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                mixprec_cuda_ldmatrix_<b_lines_are_k>(
+                    raw, mixprec_cuda_mma_address_<b_lines_are_k, columns>(b_tile, warp_column + j * 16, kk, true));
+                mma::prepare(fb[0], raw, 2, b_e5m2);
+                mma::prepare(fb[1], raw + 2, 2, b_e5m2);
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb[i % 2]);
+            }
+        }
+    }
+#undef MIXPREC_CUDA_LOAD_
+#undef MIXPREC_CUDA_STAGE_
+    mixprec_cuda_copy_wait_<0>();
+    __syncthreads();
+    float *out = (float *)(void *)shared;
+    const int pitch = columns + 8;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            float *to = out + (warp_row + i * 16 + lane / 4) * pitch + warp_column + j * 8 + lane % 4 * 2;
+            *(float2 *)to = make_float2((float)sums[i][j][0], (float)sums[i][j][1]);
+            *(float2 *)(to + 8 * pitch) = make_float2((float)sums[i][j][2], (float)sums[i][j][3]);
+        }
+    __syncthreads();
+    mixprec_cuda_epilogue_<rows, columns, threads>(g, place, out, pitch);
+}
+template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
+static __global__ void __launch_bounds__(columns, 1)
+    mixprec_cuda_gemm_mma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    /* the launcher never starts what is left out here: see mixprec_cuda_compiled_for_ */
+    if (MIXPREC_CUDA_ARCH_ >= 800 && (columns == 128 || MIXPREC_CUDA_HAS_LARGE_TILE_(MIXPREC_CUDA_ARCH_)) &&
+        (kind <= MIXPREC_CUDA_FP8_ || MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_)))
+        mixprec_cuda_gemm_mma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
+}
+
+/* ================================================================================================================== */
+/* [CUDA-LAUNCH] Argument checks and launchers                                                                        */
+/* ================================================================================================================== */
+
+static thread_local cudaError_t mixprec_cuda_error_value_ = cudaSuccess;
+
+const char *mixprec_cuda_last_error(void) {
+    return cudaGetErrorString(mixprec_cuda_error_value_);
+}
+
+static mixprec_status mixprec_cuda_error_(cudaError_t error) {
+    if (error == cudaSuccess)
+        return MIXPREC_OK;
+    mixprec_cuda_error_value_ = error;
+    return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+                   error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction
+               ? MIXPREC_ERR_DEVICE
+               : MIXPREC_ERR_CUDA;
+}
+#define MIXPREC_CUDA_TRY_(call)                                                                                        \
+    do {                                                                                                               \
+        mixprec_status try_status = (call);                                                                            \
+        if (try_status != MIXPREC_OK)                                                                                  \
+            return try_status;                                                                                         \
+    } while (0)
+
+/* The current device, and the architecture that the program's code for it was compiled for: an sm_90 device may run code
+   made for compute_75, in which kernels for later ones are empty. Both as major * 100 + minor * 10. */
+typedef struct mixprec_cuda_device_ {
+    int capability, compiled, multiprocessors, shared_bytes;
+} mixprec_cuda_device_;
+
+static mixprec_status mixprec_cuda_device_of_(mixprec_cuda_device_ *device) {
+    int index = 0, major = 0, minor = 0;
+    cudaFuncAttributes attributes;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaGetDevice(&index)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index)));
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_error_(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, index)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(
+        cudaDeviceGetAttribute(&device->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, index)));
+    device->capability = major * 100 + minor * 10;
+    if (device->capability < 750)
+        return mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_scaler_update_)));
+    device->compiled = attributes.ptxVersion * 10;
+    if (device->compiled < 750)
+        return mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
+    return MIXPREC_OK;
+}
+
+mixprec_status mixprec_cuda_check(void) {
+    mixprec_cuda_device_ device;
+    return mixprec_cuda_device_of_(&device);
+}
+
+template <class... Parameters, class... Arguments>
+static mixprec_status mixprec_cuda_launch_(void (*kernel)(Parameters...), size_t blocks, size_t depth, int threads,
+                                           size_t shared, mixprec_cuda_stream stream, Arguments... arguments) {
+    cudaLaunchConfig_t config = {};
+    if (shared > 48 * 1024)
+        MIXPREC_CUDA_TRY_(mixprec_cuda_error_(
+            cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared)));
+    config.gridDim = dim3((unsigned)blocks, 1, (unsigned)depth);
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = shared;
+    config.stream = (cudaStream_t)stream;
+    return mixprec_cuda_error_(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+
+static bool mixprec_cuda_is_compute_type_(mixprec_dtype type) {
+    return type == MIXPREC_F32 || ((unsigned)type >= MIXPREC_F16 && (unsigned)type <= MIXPREC_E5M2);
+}
+static bool mixprec_cuda_is_fp8_(mixprec_dtype type) {
+    return type == MIXPREC_E4M3 || type == MIXPREC_E5M2;
+}
+static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
+}
+static size_t mixprec_cuda_bytes_(mixprec_dtype type, size_t n) {
+    return type == MIXPREC_E2M1 ? n / 2 + n % 2 : n * mixprec_cuda_size_(type);
+}
+static bool mixprec_cuda_is_finite_(double x) {
+    return (mixprec_f64_bits_(x) >> 52 & 0x7FF) != 0x7FF;
+}
+
+/* ---- lists ---- */
+
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_tensor &x) {
+    item->p[0] = x.dst;
+    item->p[1] = (void *)x.src;
+    item->n = x.n;
+}
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_quantized &x) {
+    item->p[0] = x.dst;
+    item->p[1] = (void *)x.src;
+    item->p[2] = (void *)x.scale;
+    item->p[3] = x.amax;
+    item->n = x.n;
+}
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_parameter &x) {
+    item->p[0] = x.parameter;
+    item->p[1] = x.first;
+    item->p[2] = x.second;
+    item->p[3] = (void *)x.gradient;
+    item->p[4] = x.copy;
+    item->n = x.n;
+}
+
+static size_t mixprec_cuda_chunks_(size_t n) {
+    return (n + MIXPREC_CUDA_CHUNK_ - 1) / MIXPREC_CUDA_CHUNK_;
+}
+
+/* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the elements
+   of each; p[0], written, must not overlap p[1] unless it is the same array of the same size. */
+template <class Record>
+static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, unsigned used, size_t dst_size,
+                                               size_t src_size) {
+    if (count && !list)
+        return MIXPREC_ERR_NULL;
+    for (size_t i = 0; i < count; i++) {
+        mixprec_cuda_item_ item = {};
+        mixprec_cuda_fill_(&item, list[i]);
+        if (!item.n)
+            continue;
+        for (int p = 0; p < 5; p++)
+            if ((used >> p & 1) && !item.p[p])
+                return MIXPREC_ERR_NULL;
+        if (item.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(item.n) > 1u << 30)
+            return MIXPREC_ERR_SIZE;
+        if ((used & 3) == 3 && !(item.p[0] == item.p[1] && dst_size == src_size) &&
+            mixprec_cuda_overlap_(item.p[0], item.n * dst_size, item.p[1], item.n * src_size))
+            return MIXPREC_ERR_OVERLAP;
+    }
+    return MIXPREC_OK;
+}
+
+/* Gives the list to op, in as many launches as it takes. `blocks`: the most blocks of a launch; where op leaves a result
+   for each block, `advance` tells it how many blocks came before. */
+template <class Op> static void mixprec_cuda_advance_(Op &, size_t) {
+}
+static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
+    op.partial += blocks;
+}
+template <class Op, class Record>
+static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t count, size_t blocks, size_t shared,
+                                             mixprec_cuda_stream stream) {
+    size_t index = 0, i = 0;
+    while (i < count) {
+        mixprec_cuda_list_ part = {};
+        size_t chunks = 0, used;
+        while (i < count && part.count < MIXPREC_CUDA_LIST_ && chunks <= 1u << 30) {
+            mixprec_cuda_item_ *item = &part.items[part.count];
+            mixprec_cuda_fill_(item, list[i++]);
+            if (!item->n)
+                continue;
+            for (int p = 0; p < 5; p++)
+                if ((uintptr_t)item->p[p] % 16 == 0)
+                    item->whole |= 1 << p;
+            item->index = index;
+            index += item->n;
+            chunks += mixprec_cuda_chunks_(item->n);
+            part.first[++part.count] = (uint32_t)chunks;
+        }
+        if (!part.count)
+            break;
+        used = chunks < blocks ? chunks : blocks;
+        MIXPREC_CUDA_TRY_(
+            mixprec_cuda_launch_(mixprec_cuda_for_each_<Op>, used, 1, MIXPREC_CUDA_THREADS_, shared, stream, op, part));
+        mixprec_cuda_advance_(op, used);
+    }
+    return MIXPREC_OK;
+}
+static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
+    return (size_t)device.multiprocessors * 32;
+}
+
+/* ---- conversion ---- */
+
+mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                       size_t n, const mixprec_convert_options *options, mixprec_cuda_stream stream) {
+    mixprec_convert_options how = {};
+    mixprec_cuda_device_ device;
+    size_t dst_bytes, src_bytes, blocks;
+    uint32_t bits;
+    if (!mixprec_cuda_size_(dst_type) || !mixprec_cuda_size_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    if (options)
+        how = *options;
+    if ((unsigned)how.round > MIXPREC_ROUND_STOCHASTIC)
+        return MIXPREC_ERR_ROUND;
+    if ((unsigned)how.overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
+        return MIXPREC_ERR_OVERFLOW;
+    bits = mixprec_f32_bits_(how.scale);
+    if (bits << 1 == 0)
+        how.scale = 1.0f;
+    else if (bits >= 0x7F800000u)
+        return MIXPREC_ERR_SCALE;
+    if (how.isa != MIXPREC_ISA_AUTO)
+        return MIXPREC_ERR_ISA;
+    if (n == 0)
+        return MIXPREC_OK;
+    if (!dst || !src)
+        return MIXPREC_ERR_NULL;
+    if (n > SIZE_MAX / 16 || mixprec_cuda_chunks_(n) > 1u << 30)
+        return MIXPREC_ERR_SIZE;
+    dst_bytes = mixprec_cuda_bytes_(dst_type, n);
+    src_bytes = mixprec_cuda_bytes_(src_type, n);
+    if (!(dst == src && dst_bytes == src_bytes) && mixprec_cuda_overlap_(dst, dst_bytes, src, src_bytes))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    blocks = mixprec_cuda_blocks_(device);
+    if (dst_type == src_type && how.scale == 1.0f)
+        return dst == src ? MIXPREC_OK
+                          : mixprec_cuda_error_(
+                                cudaMemcpyAsync(dst, src, dst_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
+    if (mixprec_cuda_is_compute_type_(dst_type) && mixprec_cuda_is_compute_type_(src_type) && how.scale == 1.0f &&
+        how.round == MIXPREC_ROUND_NEAREST_EVEN) {
+        mixprec_cuda_convert_op_ op = {dst_type, src_type, how.overflow};
+        mixprec_cuda_tensor one = {dst, src, n};
+        return mixprec_cuda_run_list_(op, &one, 1, blocks, 0, stream);
+    }
+    return mixprec_cuda_launch_(mixprec_cuda_convert_any_, n / 512 + 1 < blocks ? n / 512 + 1 : blocks, 1,
+                                MIXPREC_CUDA_THREADS_, 0, stream, dst, dst_type, src, src_type, n, how,
+                                mixprec_cuda_layout_(dst_type), mixprec_cuda_layout_(src_type));
+}
+
+mixprec_status mixprec_cuda_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
+                                    size_t n, mixprec_cuda_stream stream) {
+    return mixprec_cuda_convert_ex(dst, dst_type, src, src_type, n, NULL, stream);
+}
+
+mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
+                                         mixprec_dtype src_type, mixprec_overflow overflow,
+                                         mixprec_cuda_stream stream) {
+    mixprec_cuda_convert_op_ op = {dst_type, src_type, overflow};
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
+        return MIXPREC_ERR_OVERFLOW;
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_convert_transpose(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
+                                              mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
+                                              mixprec_overflow overflow, mixprec_cuda_stream stream) {
+    size_t tiles, dst_bytes, src_bytes;
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
+        return MIXPREC_ERR_OVERFLOW;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (!transposed || !src)
+        return MIXPREC_ERR_NULL;
+    if (columns > SIZE_MAX / 16 / rows)
+        return MIXPREC_ERR_SIZE;
+    tiles = ((rows - 1) / MIXPREC_CUDA_TILE_ + 1) * ((columns - 1) / MIXPREC_CUDA_TILE_ + 1);
+    if (tiles > INT32_MAX)
+        return MIXPREC_ERR_SIZE;
+    dst_bytes = rows * columns * mixprec_cuda_size_(dst_type);
+    src_bytes = rows * columns * mixprec_cuda_size_(src_type);
+    if (mixprec_cuda_overlap_(transposed, dst_bytes, src, src_bytes) ||
+        (dst && (mixprec_cuda_overlap_(dst, dst_bytes, src, src_bytes) ||
+                 mixprec_cuda_overlap_(dst, dst_bytes, transposed, dst_bytes))))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(mixprec_cuda_convert_transpose_, tiles, 1, MIXPREC_CUDA_THREADS_,
+                                MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t), stream, dst,
+                                transposed, dst_type, src, src_type, rows, columns, scale, overflow);
+}
+
+/* ---- loss scaling, norms, fp8 ---- */
+
+mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec_cuda_tensor *list, size_t count,
+                                           mixprec_dtype dst_type, mixprec_dtype src_type, mixprec_cuda_stream stream) {
+    mixprec_cuda_unscale_op_ op = {scaler, dst_type, src_type, 0, 0};
+    mixprec_cuda_device_ device;
+    if (!scaler)
+        return MIXPREC_ERR_NULL;
+    if ((dst_type != MIXPREC_NONE && !mixprec_cuda_is_compute_type_(dst_type)) ||
+        !mixprec_cuda_is_compute_type_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, dst_type == MIXPREC_NONE ? 2 : 3,
+                                               mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream) {
+    mixprec_cuda_device_ device;
+    if (!scaler)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(mixprec_cuda_scaler_update_, 1, 1, 1, 0, stream, scaler, take_step);
+}
+
+/* A partial sum for every block: 1024 of each launch at most, whatever the device. */
+#define MIXPREC_CUDA_NORM_BLOCKS_ 1024
+size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count) {
+    size_t chunks = 0, launches = count / MIXPREC_CUDA_LIST_ + 1;
+    for (size_t i = 0; list && i < count; i++)
+        chunks += mixprec_cuda_chunks_(list[i].n);
+    return (chunks < launches * MIXPREC_CUDA_NORM_BLOCKS_ ? chunks : launches * MIXPREC_CUDA_NORM_BLOCKS_) *
+           sizeof(double);
+}
+mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                 void *workspace, size_t workspace_size, mixprec_cuda_stream stream) {
+    mixprec_cuda_norm_op_ op = {type, (double *)workspace, 0};
+    size_t bytes = mixprec_cuda_norm_workspace(list, count);
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_compute_type_(type))
+        return MIXPREC_ERR_DTYPE;
+    if (!norm)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    if (bytes > workspace_size || (bytes && (!workspace || (uintptr_t)workspace % sizeof(double))))
+        return MIXPREC_ERR_WORKSPACE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    if (bytes) /* with fewer blocks than the most, some of the sums would stay unwritten */
+        MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(workspace, 0, bytes, (cudaStream_t)stream)));
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_run_list_(op, list, count, MIXPREC_CUDA_NORM_BLOCKS_, MIXPREC_CUDA_REDUCE_BYTES_, stream));
+    return mixprec_cuda_launch_(mixprec_cuda_norm_end_, 1, 1, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_REDUCE_BYTES_, stream,
+                                norm, (const double *)workspace, bytes / sizeof(double));
+}
+
+mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
+                                 float max_norm, mixprec_cuda_stream stream) {
+    mixprec_cuda_clip_op_ op = {type, norm, max_norm, 0};
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_compute_type_(type))
+        return MIXPREC_ERR_DTYPE;
+    if (!norm)
+        return MIXPREC_ERR_NULL;
+    if (mixprec_f32_bits_(max_norm) - 1 >= 0x7F7FFFFFu)
+        return MIXPREC_ERR_SCALE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(type), mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                 mixprec_cuda_stream stream) {
+    mixprec_cuda_amax_op_ op = {type, amax, 0};
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_compute_type_(type))
+        return MIXPREC_ERR_DTYPE;
+    if (!amax)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(amax, 0, sizeof(float), (cudaStream_t)stream)));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), MIXPREC_CUDA_REDUCE_BYTES_, stream);
+}
+
+mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
+                                      mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream) {
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_fp8_(dtype))
+        return MIXPREC_ERR_DTYPE;
+    if (!count)
+        return MIXPREC_OK;
+    if (!scale || !amax)
+        return MIXPREC_ERR_NULL;
+    if (count > INT32_MAX)
+        return MIXPREC_ERR_SIZE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(mixprec_cuda_fp8_scale_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse, amax,
+                                count, dtype, power_of_two);
+}
+
+mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
+                                     mixprec_dtype src_type, mixprec_cuda_stream stream) {
+    mixprec_cuda_quantize_op_ op = {dst_type, src_type};
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 7, 1, mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
+                                            mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
+                                            int power_of_two, mixprec_cuda_stream stream) {
+    size_t blocks;
+    mixprec_cuda_device_ device;
+    if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
+        return MIXPREC_ERR_DTYPE;
+    if (block_rows != 1 && block_rows != 128)
+        return MIXPREC_ERR_RANGE;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (!dst || !inverse || !src)
+        return MIXPREC_ERR_NULL;
+    if (columns > SIZE_MAX / 16 / rows)
+        return MIXPREC_ERR_SIZE;
+    blocks = ((rows - 1) / (block_rows == 1 ? 8 : 128) + 1) * ((columns - 1) / 128 + 1);
+    if (blocks > INT32_MAX)
+        return MIXPREC_ERR_SIZE;
+    if (mixprec_cuda_overlap_(dst, rows * columns, src, rows * columns * mixprec_cuda_size_(src_type)))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(block_rows == 1 ? mixprec_cuda_quantize_blocks_<false>
+                                                : mixprec_cuda_quantize_blocks_<true>,
+                                blocks, 1, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_REDUCE_BYTES_ + 16, stream, dst,
+                                dst_type, inverse, src, src_type, rows, columns, power_of_two);
+}
+
+/* ---- optimisers ---- */
+
+static mixprec_status mixprec_cuda_check_optimizer_(const mixprec_cuda_parameter *list, size_t count, unsigned used,
+                                                    const mixprec_cuda_optimizer_options *o,
+                                                    const mixprec_cuda_optimizer_state *state) {
+    bool copies = false;
+    if (!o || !state)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_cuda_is_compute_type_(o->grad_type))
+        return MIXPREC_ERR_DTYPE;
+    if (o->copy_round != MIXPREC_ROUND_NEAREST_EVEN && o->copy_round != MIXPREC_ROUND_STOCHASTIC)
+        return MIXPREC_ERR_ROUND;
+    if (!mixprec_cuda_is_finite_(o->lr) || !mixprec_cuda_is_finite_(o->weight_decay) || o->weight_decay < 0)
+        return MIXPREC_ERR_SCALE;
+    if (count && !list)
+        return MIXPREC_ERR_NULL;
+    for (size_t i = 0; i < count; i++) {
+        const mixprec_cuda_parameter &x = list[i];
+        copies = copies || x.copy;
+        if (!x.n)
+            continue;
+        if (!x.parameter || !x.gradient || ((used & 2) && !x.first) || ((used & 4) && !x.second))
+            return MIXPREC_ERR_NULL;
+        if (x.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(x.n) > 1u << 30)
+            return MIXPREC_ERR_SIZE;
+        if (x.copy && mixprec_cuda_is_compute_type_(o->copy_type)) {
+            size_t bytes = x.n * mixprec_cuda_size_(o->copy_type);
+            if (mixprec_cuda_overlap_(x.copy, bytes, x.parameter, x.n * 4) ||
+                ((used & 2) && mixprec_cuda_overlap_(x.copy, bytes, x.first, x.n * 4)) ||
+                ((used & 4) && mixprec_cuda_overlap_(x.copy, bytes, x.second, x.n * 4)))
+                return MIXPREC_ERR_OVERLAP;
+        }
+    }
+    return copies && !mixprec_cuda_is_compute_type_(o->copy_type) ? MIXPREC_ERR_DTYPE : MIXPREC_OK;
+}
+
+mixprec_status mixprec_cuda_adamw(const mixprec_cuda_parameter *list, size_t count,
+                                  const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
+                                  const mixprec_scaler *scaler, mixprec_cuda_stream stream) {
+    mixprec_cuda_adamw_op_ op = {};
+    mixprec_cuda_device_ device;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_optimizer_(list, count, 6, options, state));
+    if (!(options->beta1 >= 0 && options->beta1 < 1) || !(options->beta2 >= 0 && options->beta2 < 1) ||
+        !mixprec_cuda_is_finite_(options->epsilon) || options->epsilon < 0)
+        return MIXPREC_ERR_SCALE;
+    op.state = state;
+    op.grad_type = options->grad_type;
+    op.copy_type = options->copy_type;
+    op.round = options->copy_round;
+    op.seed = options->seed;
+    op.decay = (float)(1.0 - options->lr * options->weight_decay);
+    op.beta1 = (float)options->beta1;
+    op.rest1 = (float)(1.0 - options->beta1);
+    op.beta2 = (float)options->beta2;
+    op.rest2 = (float)(1.0 - options->beta2);
+    op.epsilon = (float)options->epsilon;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_optimizer_begin_, 1, 1, 1, 0, stream, state, scaler,
+                                           options->lr, options->beta1, options->beta2));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_sgd(const mixprec_cuda_parameter *list, size_t count,
+                                const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
+                                const mixprec_scaler *scaler, mixprec_cuda_stream stream) {
+    mixprec_cuda_sgd_op_ op = {};
+    mixprec_cuda_device_ device;
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_check_optimizer_(list, count, options && options->momentum != 0 ? 2 : 0, options, state));
+    if (!mixprec_cuda_is_finite_(options->momentum) || options->momentum < 0)
+        return MIXPREC_ERR_SCALE;
+    op.state = state;
+    op.grad_type = options->grad_type;
+    op.copy_type = options->copy_type;
+    op.round = options->copy_round;
+    op.seed = options->seed;
+    op.lr = (float)options->lr;
+    op.decay = (float)options->weight_decay;
+    op.momentum = (float)options->momentum;
+    op.nesterov = options->nesterov;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_launch_(mixprec_cuda_optimizer_begin_, 1, 1, 1, 0, stream, state, scaler, options->lr, 0.0, 0.0));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+/* ---- GEMM ---- */
+
+typedef void (*mixprec_cuda_gemm_kernel_)(mixprec_cuda_gemm_args_);
+
+/* A matrix as stored, in bytes. */
+typedef struct mixprec_cuda_extent_ {
+    size_t rows, width, stride, bytes;
+} mixprec_cuda_extent_;
+static mixprec_status mixprec_cuda_extent_of_(size_t rows, size_t columns, size_t *ld, mixprec_dtype type,
+                                              mixprec_cuda_extent_ *extent) {
+    size_t size = mixprec_cuda_size_(type);
+    extent->rows = rows, extent->width = columns * size, extent->bytes = extent->stride = 0;
+    if (*ld == 0)
+        *ld = columns ? columns : 1;
+    if (*ld < columns)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    if (!rows || !columns)
+        return MIXPREC_OK;
+    if (columns > SIZE_MAX / 16 || (rows > 1 && *ld > (SIZE_MAX / 16 - columns) / (rows - 1)))
+        return MIXPREC_ERR_SIZE;
+    extent->stride = rows > 1 ? *ld * size : 0;
+    extent->bytes = (rows - 1) * *ld * size + extent->width;
+    return MIXPREC_OK;
+}
+/* Exact for equal strides, so that blocks of one matrix may lie side by side; else by whole extents. */
+static bool mixprec_cuda_matrices_overlap_(const void *a, const mixprec_cuda_extent_ &x, const void *b,
+                                           const mixprec_cuda_extent_ &y) {
+    size_t distance = (size_t)((uintptr_t)b - (uintptr_t)a), row, offset;
+    if ((uintptr_t)a > (uintptr_t)b)
+        return mixprec_cuda_matrices_overlap_(b, y, a, x);
+    if (!mixprec_cuda_overlap_(a, x.bytes, b, y.bytes))
+        return false;
+    if (x.stride == 0 || x.stride != y.stride)
+        return true;
+    row = distance / x.stride;
+    offset = distance % x.stride;
+    return (row < x.rows && offset < x.width) || (row + 1 < x.rows && offset + y.width > x.stride);
+}
+
+/* Where an operand's stored rows are its k, k_first. */
+static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const mixprec_scales *scales,
+                                               size_t stored_rows, size_t stored_columns, size_t ld, bool k_first,
+                                               size_t k) {
+    size_t row_blocks = scales->block_rows, column_blocks = scales->block_columns;
+    size_t scale_ld = scales->ld,
+           width = column_blocks && stored_columns ? (stored_columns - 1) / column_blocks + 1 : 1;
+    (void)stored_rows;
+    if (scale_ld == 0)
+        scale_ld = width;
+    if (scales->values && scale_ld < width)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    x->row_step = k_first ? 1 : ld;
+    x->k_step = k_first ? ld : 1;
+    x->scale = scales->values;
+    x->row_block = k_first ? column_blocks : row_blocks;
+    x->k_block = k_first ? row_blocks : column_blocks;
+    x->row_scale = k_first ? 1 : scale_ld;
+    x->k_scale = k_first ? scale_ld : 1;
+    x->k_varies = x->scale && x->k_block && x->k_block < k;
+    return MIXPREC_OK;
+}
+
+typedef struct mixprec_cuda_gemm_plan_ {
+    mixprec_cuda_gemm_kernel_ kernel;
+    int threads, rows, columns;
+    size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
+} mixprec_cuda_gemm_plan_;
+
+static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a_lines_are_k, bool b_lines_are_k,
+                                                          bool large) {
+#define MIXPREC_CUDA_PICK_(kind, a, b)                                                                                 \
+    (large ? mixprec_cuda_gemm_mma_<kind, a, b, 256> : mixprec_cuda_gemm_mma_<kind, a, b, 128>)
+#define MIXPREC_CUDA_PICK_4_(kind)                                                                                     \
+    (a_lines_are_k   ? b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, true, true) : MIXPREC_CUDA_PICK_(kind, true, false)    \
+       : b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, false, true)                                                         \
+                     : MIXPREC_CUDA_PICK_(kind, false, false))
+    switch (kind) {
+    case MIXPREC_CUDA_F16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_F16_);
+    case MIXPREC_CUDA_BF16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_BF16_);
+    case MIXPREC_CUDA_TF32_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_TF32_, false, false, 128>;
+    case MIXPREC_CUDA_S8_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_S8_, false, false, 128>;
+    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E4M3_, false, false, 128>;
+    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E5M2_, false, false, 128>;
+    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E4M3_, false, false, 128>;
+    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E5M2_, false, false, 128>;
+    default: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_FP8_, false, false, 128>;
+    }
+#undef MIXPREC_CUDA_PICK_4_
+#undef MIXPREC_CUDA_PICK_
+}
+
+/* Checks all but the pointers; fills in the kernel's arguments and how to launch it. Asks the device last. */
+static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
+                                                 const mixprec_cuda_gemm_options *options, mixprec_cuda_gemm_args_ *g,
+                                                 mixprec_cuda_gemm_plan_ *plan, mixprec_cuda_extent_ extents[3]) {
+    mixprec_cuda_gemm_options none = {};
+    mixprec_gemm_desc d = *desc;
+    mixprec_cuda_device_ device;
+    const mixprec_dtype types[3] = {d.a_type, d.b_type, d.c_type};
+    int kind = -1;
+    bool wmma, large = false;
+    size_t tiles, depth, splits = 1, rows, most;
+    if (!options)
+        options = &none;
+    for (int i = 0; i < 3; i++)
+        if (!mixprec_cuda_is_compute_type_(types[i]) && !(types[i] == MIXPREC_I8 && i < 2))
+            return MIXPREC_ERR_DTYPE;
+    if ((d.a_type == MIXPREC_I8) != (d.b_type == MIXPREC_I8))
+        return MIXPREC_ERR_DTYPE;
+    if (d.bias_type == MIXPREC_NONE)
+        d.bias_type = MIXPREC_F32;
+    if (d.bias && !mixprec_cuda_is_compute_type_(d.bias_type))
+        return MIXPREC_ERR_DTYPE;
+    if ((unsigned)d.trans_a > 1 || (unsigned)d.trans_b > 1)
+        return MIXPREC_ERR_TRANSPOSE;
+    if ((unsigned)d.round > MIXPREC_ROUND_STOCHASTIC)
+        return MIXPREC_ERR_ROUND;
+    if ((unsigned)d.overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
+        return MIXPREC_ERR_OVERFLOW;
+    if ((unsigned)d.activation > MIXPREC_ACTIVATION_TANH)
+        return MIXPREC_ERR_ACTIVATION;
+    if (d.isa != MIXPREC_ISA_AUTO || (unsigned)options->path > MIXPREC_CUDA_PATH_MMA)
+        return MIXPREC_ERR_ISA;
+    if (d.packed_size)
+        return MIXPREC_ERR_PACKED;
+    if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_begin || d.row_end)))
+        return MIXPREC_ERR_TRIANGLE;
+    if (d.row_begin > d.row_end || d.row_end > d.m)
+        return MIXPREC_ERR_RANGE;
+    if (!d.row_begin && !d.row_end)
+        d.row_end = d.m;
+    MIXPREC_CUDA_TRY_(d.trans_a ? mixprec_cuda_extent_of_(d.k, d.m, &d.lda, d.a_type, &extents[0])
+                                : mixprec_cuda_extent_of_(d.m, d.k, &d.lda, d.a_type, &extents[0]));
+    MIXPREC_CUDA_TRY_(d.trans_b ? mixprec_cuda_extent_of_(d.n, d.k, &d.ldb, d.b_type, &extents[1])
+                                : mixprec_cuda_extent_of_(d.k, d.n, &d.ldb, d.b_type, &extents[1]));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_extent_of_(d.m, d.n, &d.ldc, d.c_type, &extents[2]));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_operand_of_(&g->a, &d.scale_a, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, d.lda,
+                                               d.trans_a == MIXPREC_TRANS, d.k));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_operand_of_(&g->b, &d.scale_b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.ldb,
+                                               d.trans_b == MIXPREC_NO_TRANS, d.k));
+    plan->batch = d.batch ? d.batch : 1;
+    if (!d.stride_c) {
+        if (d.m && d.ldc > SIZE_MAX / 16 / d.m)
+            return MIXPREC_ERR_SIZE;
+        d.stride_c = d.m * d.ldc;
+    }
+    most = d.stride_a > d.stride_b ? d.stride_a : d.stride_b;
+    most = most > d.stride_c ? most : d.stride_c;
+    if (plan->batch > 1 && most > SIZE_MAX / 16 / plan->batch)
+        return MIXPREC_ERR_SIZE;
+
+    g->a.data = d.a, g->a.array = d.a_array, g->a.stride = d.stride_a, g->a.type = d.a_type;
+    g->b.data = d.b, g->b.array = d.b_array, g->b.stride = d.stride_b, g->b.type = d.b_type;
+    g->a.rows = d.row_end - d.row_begin, g->b.rows = d.n;
+    g->m = d.m, g->n = d.n, g->k = d.k, g->row_begin = d.row_begin;
+    g->c = d.c, g->c_array = d.c_array, g->stride_c = d.stride_c, g->ldc = d.ldc, g->c_type = d.c_type;
+    g->c_layout = mixprec_cuda_layout_(d.c_type);
+    g->alpha = d.alpha ? (float)*d.alpha : 1.0f;
+    g->beta = d.beta ? (float)*d.beta : 0.0f;
+    g->device_alpha = options->alpha, g->device_beta = options->beta;
+    g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
+    g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
+    rows = g->a.rows;
+
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    if (d.a_type == d.b_type)
+        kind = d.a_type == MIXPREC_F16               ? MIXPREC_CUDA_F16_
+               : d.a_type == MIXPREC_BF16            ? MIXPREC_CUDA_BF16_
+               : d.a_type == MIXPREC_F32 && d.native ? MIXPREC_CUDA_TF32_
+               : d.a_type == MIXPREC_I8              ? MIXPREC_CUDA_S8_
+                                                     : -1;
+    if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
+        kind = MIXPREC_CUDA_FP8_;
+        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA)
+            kind = MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
+    }
+    if (g->a.k_varies || g->b.k_varies)
+        kind = -1;
+    if (kind < 0 && options->path > MIXPREC_CUDA_PATH_EXACT)
+        return MIXPREC_ERR_ISA;
+    wmma = options->path == MIXPREC_CUDA_PATH_WMMA;
+    if (options->path == MIXPREC_CUDA_PATH_AUTO && device.compiled < 800) {
+        wmma = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_ || kind == MIXPREC_CUDA_FP8_;
+        kind = wmma ? kind : -1;
+    }
+    if (options->path == MIXPREC_CUDA_PATH_AUTO && d.k == 0)
+        kind = -1;
+    if (options->path == MIXPREC_CUDA_PATH_EXACT)
+        kind = -1;
+    if (device.compiled < 800 && (options->path == MIXPREC_CUDA_PATH_MMA ||
+                                  (wmma && (kind == MIXPREC_CUDA_BF16_ || kind == MIXPREC_CUDA_TF32_))))
+        return mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
+
+    plan->rows = plan->columns = 64;
+    depth = 64;
+    if (kind < 0) {
+        plan->kernel = mixprec_cuda_gemm_exact_;
+        plan->threads = MIXPREC_CUDA_THREADS_;
+        plan->shared = MIXPREC_CUDA_EXACT_BYTES_;
+    } else if (wmma) {
+        plan->kernel = kind == MIXPREC_CUDA_BF16_   ? mixprec_cuda_gemm_wmma_<MIXPREC_CUDA_BF16_>
+                       : kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_gemm_wmma_<MIXPREC_CUDA_TF32_>
+                       : kind == MIXPREC_CUDA_S8_   ? mixprec_cuda_gemm_wmma_<MIXPREC_CUDA_S8_>
+                                                    : mixprec_cuda_gemm_wmma_<MIXPREC_CUDA_F16_>;
+        plan->threads = 128;
+        plan->shared = MIXPREC_CUDA_WMMA_BYTES_;
+    } else {
+        bool words = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_;
+        size_t large_tiles = ((rows + 127) / 128) * ((d.n + 255) / 256);
+        large = words && MIXPREC_CUDA_HAS_LARGE_TILE_(device.compiled) &&
+                device.shared_bytes >= MIXPREC_CUDA_MMA_BYTES_(256) &&
+                large_tiles >= ((size_t)device.multiprocessors + plan->batch - 1) / plan->batch;
+        plan->kernel = mixprec_cuda_mma_kernel_(kind, words && g->a.k_step != 1, words && g->b.k_step != 1, large);
+        plan->rows = 128;
+        plan->columns = plan->threads = large ? 256 : 128;
+        plan->shared = large ? MIXPREC_CUDA_MMA_BYTES_(256) : MIXPREC_CUDA_MMA_BYTES_(128);
+        depth = 128 / mixprec_cuda_size_(d.a_type);
+    }
+    g->tiles_m = (rows + plan->rows - 1) / plan->rows;
+    g->tiles_n = (d.n + plan->columns - 1) / plan->columns;
+    if (g->tiles_m && g->tiles_n > INT32_MAX / g->tiles_m)
+        return MIXPREC_ERR_SIZE;
+    tiles = g->tiles_m * g->tiles_n;
+
+    /* k is split to give every multiprocessor a tile, in parts that are worth it. int32 sums cannot be. */
+    if (kind >= 0 && kind != MIXPREC_CUDA_S8_ && tiles && d.k) {
+        size_t parts = options->split_k;
+        if (!parts && tiles * plan->batch < (size_t)device.multiprocessors) {
+            parts = (size_t)device.multiprocessors / (tiles * plan->batch);
+            parts = parts < d.k / (8 * depth) ? parts : d.k / (8 * depth);
+            parts = parts < 32 ? parts : 32;
+        }
+        if (parts > 65535)
+            parts = 65535;
+        if (parts > 1) {
+            g->split_depth = ((d.k + parts - 1) / parts + depth - 1) / depth * depth;
+            splits = (d.k + g->split_depth - 1) / g->split_depth;
+        }
+    }
+    plan->chunk = 65535 / splits < plan->batch ? 65535 / splits : plan->batch;
+    plan->workspace = 0;
+    if (splits > 1) {
+        if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk)
+            return MIXPREC_ERR_SIZE;
+        plan->workspace = splits * plan->chunk * rows * d.n * sizeof(float);
+    }
+    g->splits = splits;
+    if (splits == 1)
+        g->split_depth = d.k;
+    return MIXPREC_OK;
+}
+
+mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
+                                           size_t *bytes) {
+    mixprec_cuda_gemm_args_ g = {};
+    mixprec_cuda_gemm_plan_ plan;
+    mixprec_cuda_extent_ extents[3];
+    if (!desc || !bytes)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, &g, &plan, extents));
+    *bytes = plan.workspace;
+    return MIXPREC_OK;
+}
+
+mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
+                                    mixprec_cuda_stream stream) {
+    mixprec_cuda_gemm_args_ g = {};
+    mixprec_cuda_gemm_plan_ plan;
+    mixprec_cuda_extent_ extents[3];
+    bool nothing;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, &g, &plan, extents));
+    if (!g.a.rows || !g.n)
+        return MIXPREC_OK;
+    nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
+    if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
+        return MIXPREC_ERR_NULL;
+    for (int i = 0; i < 3; i++) { /* of pointers in device memory nothing is known */
+        size_t stride = (i == 0   ? g.a.stride
+                         : i == 1 ? g.b.stride
+                                  : g.stride_c) *
+                        mixprec_cuda_size_(i == 0   ? g.a.type
+                                           : i == 1 ? g.b.type
+                                                    : g.c_type);
+        if (plan.batch == 1 || stride == 0)
+            continue;
+        if (i == 2 && !g.c_array && stride < extents[2].bytes)
+            return MIXPREC_ERR_OVERLAP;
+        extents[i].bytes += (plan.batch - 1) * stride;
+        extents[i].stride = 0;
+    }
+    if (!nothing && !g.c_array &&
+        ((!g.a.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.a.data, extents[0])) ||
+         (!g.b.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.b.data, extents[1]))))
+        return MIXPREC_ERR_OVERLAP;
+    if (g.splits > 1) {
+        bool aligned = (uintptr_t)desc->workspace % 16 == 0;
+        if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)
+            g.partial = (float *)desc->workspace;
+        else if ((options && options->split_k > 1) || !aligned)
+            return MIXPREC_ERR_WORKSPACE;
+        else {
+            g.splits = 1;
+            g.split_depth = g.k;
+            plan.chunk = plan.batch < 65535 ? plan.batch : 65535;
+        }
+    }
+    for (g.batch_begin = 0; g.batch_begin < plan.batch; g.batch_begin += plan.chunk) {
+        size_t left = plan.batch - g.batch_begin, chunk = left < plan.chunk ? left : plan.chunk;
+        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(plan.kernel, g.tiles_m * g.tiles_n, chunk * g.splits, plan.threads,
+                                               plan.shared, stream, g));
+        if (g.partial) {
+            size_t blocks = (g.a.rows * ((g.n + 3) / 4) + 255) / 256;
+            MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_gemm_reduce_, blocks < 65536 ? blocks : 65536, chunk,
+                                                   MIXPREC_CUDA_THREADS_, 0, stream, g));
+        }
+    }
+    return MIXPREC_OK;
+}
+
+mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
+                                 const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
+                                 size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
+                                 mixprec_cuda_stream stream) {
+    double wide_alpha = (double)alpha, wide_beta = (double)beta;
+    mixprec_gemm_desc d = {};
+    if (lda == 0 || ldb == 0 || ldc == 0)
+        return MIXPREC_ERR_LEADING_DIMENSION;
+    d.trans_a = ta, d.trans_b = tb;
+    d.m = m, d.n = n, d.k = k;
+    d.alpha = &wide_alpha, d.beta = &wide_beta;
+    d.a = a, d.a_type = a_type, d.lda = lda;
+    d.b = b, d.b_type = b_type, d.ldb = ldb;
+    d.c = c, d.c_type = c_type, d.ldc = ldc;
+    return mixprec_cuda_gemm_ex(&d, NULL, stream);
+}
+
+#undef MIXPREC_CUDA_DEV_
+#undef MIXPREC_CUDA_ARCH_
+#undef MIXPREC_CUDA_HAS_FP8_
+#undef MIXPREC_CUDA_HAS_LARGE_TILE_
+#undef MIXPREC_CUDA_LIST_
+#undef MIXPREC_CUDA_CHUNK_
+#undef MIXPREC_CUDA_THREADS_
+#undef MIXPREC_CUDA_REDUCE_BYTES_
+#undef MIXPREC_CUDA_TILE_
+#undef MIXPREC_CUDA_EXACT_DEPTH_
+#undef MIXPREC_CUDA_EXACT_PITCH_
+#undef MIXPREC_CUDA_EXACT_BYTES_
+#undef MIXPREC_CUDA_WMMA_STEPS_
+#undef MIXPREC_CUDA_WMMA_BYTES_
+#undef MIXPREC_CUDA_MMA_ROWS_
+#undef MIXPREC_CUDA_MMA_STAGES_
+#undef MIXPREC_CUDA_MMA_BYTES_
+#undef MIXPREC_CUDA_TRY_
+#undef MIXPREC_CUDA_NORM_BLOCKS_
+#endif /* MIXPREC_CUDA_IMPLEMENTATION */

@@ -1,0 +1,171 @@
+#!/bin/sh
+# mixprec_cuda.cuh without a GPU: it compiles for every architecture without a warning, a spill or local memory, the
+# machine code is what the source says, and the time it takes is bearable.
+#
+#     check_cuda.sh              all of that
+#     check_cuda.sh --quick      only what needs no nvcc
+#     check_cuda.sh --device     the tests of tests/cuda on this machine's GPU, then under compute-sanitizer
+#
+# Needs nvcc; reading machine code needs cuobjdump and nvdisasm (they may come from the packages nvidia-cuda-cuobjdump and
+# nvidia-cuda-nvdisasm).
+
+. tests/check.sh
+archs=${CUDA_ARCHS:-75 80 86 89 90 100 120}
+cxx=$(cxx_of "$CC")
+
+# ---- on a GPU ----
+
+if [ "${1-}" = --device ]; then
+    PATH=$PATH:/usr/local/cuda/bin
+    if ! have nvcc || ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+        skip "cuda: everything on a GPU" "NOTHING HAS RUN: no nvcc, or no GPU here"
+        summary
+    fi
+    printf '#define MIXPREC_IMPLEMENTATION\n#include "../../mixprec.h"\n' >"$work/cpu.c"
+    check "cuda: the tests compile for the GPU" sh -c "$CC -O2 -c -o $work/cpu.o $work/cpu.c && nvcc -std=c++17 -O2 \
+        -arch=native -x cu -DTEST_ON_DEVICE -Xcompiler -ffp-contract=off -c -o $work/test.o tests/cuda/test_cuda.cpp &&
+        nvcc -arch=native -o $work/test_cuda $work/test.o $work/cpu.o" || summary
+    "$work/test_cuda" >"$work/output" 2>&1
+    grep -v ' passed, ' "$work/output"
+    read -r p _ f _ s _ <<END
+$(tail -n 1 "$work/output")
+END
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if have compute-sanitizer; then
+        for tool in memcheck racecheck synccheck initcheck; do
+            check "cuda: compute-sanitizer $tool" compute-sanitizer --tool $tool --error-exitcode 1 "$work/test_cuda" --quick
+        done
+    else
+        skip "cuda: compute-sanitizer" "not installed"
+    fi
+    summary
+fi
+
+# ---- compilers without CUDA ----
+
+printf '#include "../../mixprec_cuda.cuh"\n' >"$work/plain.c"
+if $CC -fsyntax-only "$work/plain.c" 2>"$work/output"; then
+    fail "cuda: without nvcc" "compiles"
+elif [ "$(grep -c 'error' "$work/output")" -ge 1 ] && [ "$(grep -c ' error: ' "$work/output")" -eq 1 ] &&
+    grep -q 'needs nvcc' "$work/output"; then
+    pass "cuda: without nvcc there is one clear error"
+else
+    fail "cuda: without nvcc" "not one clear error: $(head -n 3 "$work/output")"
+fi
+cat >"$work/api.c" <<'END'
+#define MIXPREC_CUDA_API_ONLY
+#include "../../mixprec_cuda.cuh"
+mixprec_status use(void *p);
+mixprec_status use(void *p) {
+    return mixprec_cuda_convert(p, MIXPREC_F16, p, MIXPREC_BF16, 1, NULL);
+}
+END
+check "cuda: the declarations in C99" $CC -std=c99 $warnings -c -o "$work/api_c.o" "$work/api.c"
+check "cuda: the declarations in C++11" "$cxx" -std=c++11 $warnings -x c++ -c -o "$work/api_cpp.o" "$work/api.c"
+if command -v nm >/dev/null && [ "$(nm -u "$work/api_c.o" | grep -c -v mixprec_cuda_convert)" -ne 0 ]; then
+    fail "cuda: the declarations alone" "refer to something else: $(nm -u "$work/api_c.o")"
+else
+    pass "cuda: the declarations alone refer to nothing else"
+fi
+# Names that the implementation leaves behind besides the public ones: all private, ending in an underscore.
+left=$(echo '#define MIXPREC_CUDA_EMULATION "tests/cuda/emulation.h"
+#define MIXPREC_CUDA_IMPLEMENTATION
+#include "mixprec_cuda.cuh"' | "$cxx" -std=c++17 -I. -x c++ -E -dM - | sed -n 's/^#define \(MIXPREC_CUDA_[A-Z0-9_]*\).*/\1/p' |
+    grep -v -x -e MIXPREC_CUDA_EMULATION -e MIXPREC_CUDA_IMPLEMENTATION -e MIXPREC_CUDA_IMPLEMENTED_ -e MIXPREC_CUDA_CUH \
+        -e MIXPREC_CUDA_FN_ -e MIXPREC_CUDA_EMULATED_ARCH)
+[ -z "$left" ] && pass "cuda: no macro is left behind" || fail "cuda: macros left behind" "$left"
+
+[ "${1-}" = --quick ] && summary
+
+# ---- nvcc ----
+
+PATH=$PATH:/usr/local/cuda/bin
+if ! have nvcc; then
+    skip "cuda: $archs" "no nvcc: no architecture was compiled"
+    summary
+fi
+printf '#define MIXPREC_CUDA_IMPLEMENTATION\n#include "../../mixprec_cuda.cuh"\n' >"$work/all.cu"
+cat >"$work/user.cu" <<'END'
+#include "../../mixprec_cuda.cuh"
+__global__ void kernel(const float *x, mixprec_f16 *y) {
+    y[threadIdx.x] = mixprec_cuda_f32_to_f16(x[threadIdx.x]);
+}
+int main() {
+    return (int)mixprec_cuda_check();
+}
+END
+if have cuobjdump && have nvdisasm; then disassemble=1; else disassemble=0; fi
+[ $disassemble = 1 ] || skip "cuda: machine code" "no cuobjdump or no nvdisasm: it was not read"
+
+# One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores.
+count_sass() {
+    cuobjdump -sass "$1" | awk '
+        /Function :/ { if (name) print name, tensor, ldsm, generic, spilled; name = $3; tensor = ldsm = generic = spilled = 0 }
+        / (HMMA|IMMA|QMMA)\./ { tensor++ }
+        / LDSM\./ { ldsm++ }
+        / LD(\.[A-Z0-9]+)* / { generic++ }
+        / (LDL|STL)(\.[A-Z0-9]+)* / { spilled++ }
+        END { print name, tensor, ldsm, generic, spilled }'
+}
+
+for arch in $archs; do
+    object=$work/sm_$arch.o
+    times >"$work/times" # not in a pipe, whose shell has other children
+    check "cuda sm_$arch: compiles without a warning, a spill or local memory" \
+        nvcc -std=c++14 -arch=sm_"$arch" -Werror all-warnings -Xcompiler -Wall,-Wextra -Xptxas \
+        -v,--warn-on-spills,--warn-on-local-memory-usage,-Werror -c -o "$object" "$work/all.cu" || continue
+    cp "$work/output" "$work/sm_$arch.txt"
+    # processor time of children, "1m2.345s 0m1.234s", before and after
+    times >>"$work/times"
+    seconds=$(awk 'NR % 2 == 0 { line++; for (i = 1; i <= 2; i++) {
+        split($i, t, /[ms]/); sum[line] += t[1] * 60 + t[2] } } END { print int(sum[2] - sum[1] + 0.5) }' \
+        "$work/times")
+    [ "$seconds" -le 30 ] && pass "cuda sm_$arch: compiled in $seconds s of processor time" ||
+        fail "cuda sm_$arch: compile time" "$seconds s of processor time, more than 30"
+    worst=$(sed -n "s/.*Compiling entry function '\([^']*\)'.*/name \1/p; s/.*Used \([0-9]*\) registers.*/used \1/p" "$work/sm_$arch.txt" |
+        awk '$1 == "name" { name = $2 } $1 == "used" { limit = name ~ /gemm_mma/ ? 254 : name ~ /gemm/ ? 160 : 80
+            if ($2 > limit) print name, "uses", $2 }')
+    [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
+    undefined=$(nm -u "$object" | grep ' cu[A-Z]')
+    [ -z "$undefined" ] && pass "cuda sm_$arch: nothing of the driver API" || fail "cuda sm_$arch: undefined" "$undefined"
+    [ $disassemble = 1 ] || continue
+    count_sass "$object" >"$work/sass_$arch.txt"
+    bad=$(awk -v arch="$arch" '
+        /gemm_mma_/ && $2 == 0 { empty++ }
+        /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ { print $1, "has no LDSM" }
+        /gemm_(mma|wmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
+        /gemm_mma_/ && $2 > 0 { full++ }
+        /gemm_wmma_/ && $2 > 0 { wmma++ }
+        $5 > 0 { print $1, "spills" }
+        END {
+            # 8 kernels for two 16-bit types, TF32, int8, decoded fp8; the large tile doubles the 16-bit ones; native fp8: 4
+            want = arch == 75 ? 0 : arch == 86 ? 11 : arch == 89 || arch == 120 ? 15 : 19
+            if (full + 0 != want) print full + 0, "mma.sync kernels have a body, not", want
+            if (wmma + 0 != (arch == 75 ? 2 : 4)) print wmma + 0, "WMMA kernels have a body"
+        }' "$work/sass_$arch.txt")
+    [ -z "$bad" ] && pass "cuda sm_$arch: HMMA and LDSM where they should be, no generic load" ||
+        fail "cuda sm_$arch: machine code" "$bad"
+done
+
+# ---- what runs on a GPU only: it compiles, for the architecture that takes least time ----
+
+check "cuda: the tests for a GPU compile" nvcc -std=c++17 -arch=sm_75 -x cu -DTEST_ON_DEVICE -c -o "$work/test.o" \
+    tests/cuda/test_cuda.cpp
+check "cuda: the benchmark compiles" nvcc -std=c++17 -arch=sm_75 -DBENCH_CUBLAS -c -o "$work/bench.o" bench/bench_cuda.cu
+
+# ---- several translation units, one program ----
+
+if [ -f "$work/sm_80.o" ]; then
+    check "cuda: a program of several units links" sh -c "
+        nvcc -std=c++14 -arch=sm_80 -Werror all-warnings -c -o $work/user.o $work/user.cu &&
+        $CC -c -o $work/api_c.o $work/api.c && nvcc -arch=sm_80 -o $work/user $work/user.o $work/sm_80.o $work/api_c.o"
+    if [ -x "$work/user" ]; then
+        "$work/user"
+        status=$?
+        case $(nvidia-smi -L 2>/dev/null) in
+        GPU*) [ $status -eq 0 ] && pass "cuda: the device is usable" || fail "cuda: the device" "status $status" ;;
+        *) [ $status -ne 0 ] && pass "cuda: without a device there is a status" || fail "cuda: no device" "no status" ;;
+        esac
+    fi
+fi
+summary

@@ -1,0 +1,612 @@
+/* The CUDA execution model on one CPU thread, for tests: mixprec_cuda.cuh with MIXPREC_CUDA_EMULATION set to this header
+   is plain C++, and its kernels run as they are. Not fast, and adversarial where a GPU would be kind:
+
+     - Every thread of a block is a fiber. One warp runs until all its lanes wait at the block's barrier, then another
+       one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
+       an order drawn anew at each meeting.
+     - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
+       ldmatrix, cp.async and wmma are checked for bounds and alignment. cp.async fills its target with NaN at once and
+       brings the data no earlier than the wait.
+     - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
+     - Conversions return NaNs with another payload than the library promises, as hardware may.
+
+   Not modelled: memory order between blocks, races within a barrier interval whose outcome no order of warps changes,
+   bank conflicts, time. */
+#ifndef EMULATION_H
+#define EMULATION_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#define __host__
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((unused))
+#define __launch_bounds__(...) __attribute__((unused))
+#define __grid_constant__
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {
+    }
+};
+struct float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+static inline float2 make_float2(float x, float y) {
+    float2 v = {x, y};
+    return v;
+}
+static inline uint2 make_uint2(unsigned x, unsigned y) {
+    uint2 v = {x, y};
+    return v;
+}
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+    uint4 v = {x, y, z, w};
+    return v;
+}
+
+/* ---- fibers ---- */
+
+#define EMULATION_STACK 65536
+#define EMULATION_MAX_THREADS 1024
+
+#if defined(__x86_64__)
+/* Saves the callee-saved registers on the old stack and takes those of the new one. */
+extern "C" void emulation_switch(void **old_stack, void *new_stack);
+__asm__(".text\n.globl emulation_switch\nemulation_switch:\n"
+        "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+        "movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
+typedef void *emulation_context;
+static inline void emulation_swap(emulation_context *from, emulation_context *to) {
+    emulation_switch(from, *to);
+}
+static void emulation_make(emulation_context *context, char *stack, void (*entry)(void)) {
+    void **top = (void **)(((uintptr_t)stack + EMULATION_STACK) & ~(uintptr_t)15);
+    *--top = NULL; /* where entry would return to; keeps the stack aligned as after a call */
+    *--top = (void *)entry;
+    *context = top - 6;
+    memset(*context, 0, 6 * sizeof(void *));
+}
+#else
+typedef ucontext_t emulation_context;
+static inline void emulation_swap(emulation_context *from, emulation_context *to) {
+    swapcontext(from, to);
+}
+static void emulation_make(emulation_context *context, char *stack, void (*entry)(void)) {
+    getcontext(context);
+    context->uc_stack.ss_sp = stack;
+    context->uc_stack.ss_size = EMULATION_STACK;
+    context->uc_link = NULL;
+    makecontext(context, entry, 0);
+}
+#endif
+
+struct emulation_copy {
+    size_t to;
+    unsigned char data[16];
+    int group;
+};
+struct emulation_warp {
+    unsigned runnable, waiting, blocked, done; /* bits of lanes */
+    const char *operation;
+    void *slots[32];
+};
+static dim3 threadIdx, blockIdx, blockDim, gridDim; /* of the running thread */
+static struct {
+    int now; /* the running thread */
+    emulation_context scheduler, threads[EMULATION_MAX_THREADS];
+    emulation_warp warps[EMULATION_MAX_THREADS / 32];
+    std::vector<emulation_copy> copies[EMULATION_MAX_THREADS];
+    int groups[EMULATION_MAX_THREADS];
+    unsigned char *shared;
+    size_t shared_bytes;
+    char *stacks;
+    void (*body)(void *);
+    void *argument;
+    uint64_t random;
+    long launches, barriers;
+} emulation;
+
+static unsigned emulation_random(void) {
+    emulation.random = emulation.random * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(emulation.random >> 33);
+}
+static void emulation_fail(const char *what, const char *detail) {
+    printf("FAIL  emulation: %s (%s) in block %u, thread %d\n", what, detail, blockIdx.x, emulation.now);
+    printf("0 passed, 1 failed, 0 skipped\n");
+    fflush(stdout);
+    _Exit(1);
+}
+
+/* Goes on with another lane of the warp, or with the scheduler when none can run. */
+static void emulation_yield(emulation_context *from) {
+    int warp = emulation.now / 32, lane;
+    unsigned runnable = emulation.warps[warp].runnable, start, rotated;
+    if (!runnable) {
+        if (emulation.warps[warp].waiting)
+            emulation_fail("a warp operation that not all lanes reach", emulation.warps[warp].operation);
+        emulation_swap(from, &emulation.scheduler);
+        return;
+    }
+    start = emulation_random() % 32;
+    rotated = runnable >> start | (start ? runnable << (32 - start) : 0);
+    lane = (__builtin_ctz(rotated) + (int)start) % 32;
+    emulation.now = warp * 32 + lane;
+    threadIdx.x = (unsigned)emulation.now;
+    if (from != &emulation.threads[emulation.now])
+        emulation_swap(from, &emulation.threads[emulation.now]);
+}
+
+static void emulation_entry(void) {
+    emulation.body(emulation.argument);
+    emulation_warp *warp = &emulation.warps[emulation.now / 32];
+    warp->runnable &= ~(1u << emulation.now % 32);
+    warp->done |= 1u << emulation.now % 32;
+    emulation_yield(&emulation.threads[emulation.now]);
+}
+
+static void emulation_block_barrier(void) {
+    int self = emulation.now;
+    emulation_warp *warp = &emulation.warps[self / 32];
+    warp->runnable &= ~(1u << self % 32);
+    warp->blocked |= 1u << self % 32;
+    emulation_yield(&emulation.threads[self]);
+}
+#define __syncthreads() emulation_block_barrier()
+
+/* All lanes meet; the last one to come runs combine(slots, context) for all. */
+template <class Combine> static void emulation_meet(const char *operation, void *slot, Combine combine) {
+    int self = emulation.now, lane = self % 32;
+    emulation_warp *warp = &emulation.warps[self / 32];
+    if (warp->waiting && warp->operation != operation && strcmp(warp->operation, operation))
+        emulation_fail("lanes meet in different operations", operation);
+    warp->operation = operation;
+    warp->slots[lane] = slot;
+    warp->waiting |= 1u << lane;
+    warp->runnable &= ~(1u << lane);
+    if (warp->waiting == 0xFFFFFFFFu) {
+        combine(warp->slots);
+        warp->waiting = 0;
+        warp->runnable = 0xFFFFFFFFu;
+    }
+    emulation_yield(&emulation.threads[self]);
+}
+static inline void __syncwarp(unsigned = 0xFFFFFFFFu) {
+    emulation_meet("__syncwarp", NULL, [](void **) {});
+}
+template <class T> static T __shfl_xor_sync(unsigned, T value, int distance) {
+    T own = value;
+    struct {
+        T in, out;
+        int distance;
+    } slot = {own, own, distance};
+    typedef decltype(slot) slot_type;
+    emulation_meet("__shfl_xor_sync", &slot, [](void **slots) {
+        for (int lane = 0; lane < 32; lane++) {
+            slot_type *s = (slot_type *)slots[lane];
+            s->out = ((slot_type *)slots[lane ^ s->distance])->in;
+        }
+    });
+    return slot.out;
+}
+static inline unsigned atomicMax(unsigned *p, unsigned x) {
+    unsigned old = *p;
+    if (x > old)
+        *p = x;
+    return old;
+}
+
+/* ---- the runtime ---- */
+
+typedef enum cudaError_t {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorNoDevice = 100,
+    cudaErrorNoKernelImageForDevice = 209
+} cudaError_t;
+typedef struct CUstream_st *cudaStream_t;
+enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor,
+    cudaDevAttrComputeCapabilityMinor,
+    cudaDevAttrMultiProcessorCount,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin
+};
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaMemcpyDeviceToDevice };
+struct cudaFuncAttributes {
+    int ptxVersion;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+};
+
+/* The device that the emulation pretends to be; tests set it. */
+static struct {
+    int major, minor, compiled, multiprocessors, shared_bytes;
+    cudaError_t error; /* what every call returns, to test errors */
+} emulation_device = {9, 0, 90, 4, 232448, cudaSuccess};
+#define MIXPREC_CUDA_EMULATED_ARCH (emulation_device.compiled * 10)
+
+static inline const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaSuccess                       ? "no error"
+           : error == cudaErrorNoKernelImageForDevice ? "no kernel image is available for execution on the device"
+                                                      : "an emulated error";
+}
+static inline cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return emulation_device.error;
+}
+static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+    *value = attribute == cudaDevAttrComputeCapabilityMajor   ? emulation_device.major
+             : attribute == cudaDevAttrComputeCapabilityMinor ? emulation_device.minor
+             : attribute == cudaDevAttrMultiProcessorCount    ? emulation_device.multiprocessors
+                                                              : emulation_device.shared_bytes;
+    return emulation_device.error;
+}
+static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *) {
+    attributes->ptxVersion = emulation_device.compiled;
+    return emulation_device.error;
+}
+static inline cudaError_t cudaFuncSetAttribute(const void *, int, int bytes) {
+    return bytes <= emulation_device.shared_bytes ? cudaSuccess : cudaErrorInvalidValue;
+}
+static inline cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int, cudaStream_t) {
+    memcpy(dst, src, bytes);
+    return emulation_device.error;
+}
+static inline cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t) {
+    memset(dst, value, bytes);
+    return emulation_device.error;
+}
+
+static void emulation_run_block(int threads) {
+    int warps = threads / 32, t, w;
+    memset(emulation.shared, 0xFF, emulation.shared_bytes);
+    for (t = 0; t < threads; t++) {
+        emulation.copies[t].clear();
+        emulation.groups[t] = 0;
+        emulation_make(&emulation.threads[t], emulation.stacks + (size_t)t * EMULATION_STACK, emulation_entry);
+    }
+    if (threads % 32)
+        warps++;
+    for (w = 0; w < warps; w++) {
+        emulation_warp fresh = {};
+        fresh.runnable = threads - w * 32 >= 32 ? 0xFFFFFFFFu : (1u << (threads - w * 32)) - 1;
+        emulation.warps[w] = fresh;
+    }
+    for (;;) {
+        int able = 0, blocked = 0, done = 0, pick;
+        for (w = 0; w < warps; w++) {
+            able += emulation.warps[w].runnable != 0;
+            blocked += __builtin_popcount(emulation.warps[w].blocked);
+            done += __builtin_popcount(emulation.warps[w].done);
+        }
+        if (!able) {
+            if (!blocked)
+                return;
+            if (done)
+                emulation_fail("a thread has left before a barrier", "__syncthreads");
+            emulation.barriers++;
+            for (w = 0; w < warps; w++) {
+                emulation.warps[w].runnable = emulation.warps[w].blocked;
+                emulation.warps[w].blocked = 0;
+            }
+            continue;
+        }
+        pick = (int)(emulation_random() % (unsigned)able);
+        for (w = 0; w < warps; w++)
+            if (emulation.warps[w].runnable && pick-- == 0)
+                break;
+        emulation.now = w * 32 + __builtin_ctz(emulation.warps[w].runnable);
+        threadIdx.x = (unsigned)emulation.now;
+        emulation_swap(&emulation.scheduler, &emulation.threads[emulation.now]);
+    }
+}
+
+template <class Kernel> static void emulation_call(void *kernel) {
+    (*(Kernel *)kernel)();
+}
+template <class... Parameters, class... Arguments>
+static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                                      Arguments... arguments) {
+    if (emulation_device.error != cudaSuccess)
+        return emulation_device.error;
+    if (!config->gridDim.x || !config->gridDim.z || config->gridDim.z > 65535 || !config->blockDim.x ||
+        config->blockDim.x > EMULATION_MAX_THREADS || config->dynamicSmemBytes > (size_t)emulation_device.shared_bytes)
+        return cudaErrorInvalidValue;
+    auto call = [&]() { kernel(static_cast<Parameters>(arguments)...); };
+    emulation.launches++;
+    gridDim = config->gridDim;
+    blockDim = config->blockDim;
+    emulation.shared_bytes = config->dynamicSmemBytes;
+    if (!emulation.stacks) {
+        emulation.stacks = (char *)malloc((size_t)EMULATION_MAX_THREADS * EMULATION_STACK);
+        emulation.shared = (unsigned char *)aligned_alloc(128, 1 << 18);
+    }
+    emulation.body = emulation_call<decltype(call)>;
+    emulation.argument = &call;
+    for (unsigned z = 0; z < config->gridDim.z; z++)
+        for (unsigned x = 0; x < config->gridDim.x; x++) {
+            blockIdx = dim3(x, 0, z);
+            emulation_run_block((int)config->blockDim.x);
+        }
+    return cudaSuccess;
+}
+
+/* ---- [CUDA-PTX] ---- */
+
+/* The NaN of an instruction: never the one that the library wants. */
+static inline float emulation_nan(void) {
+    return mixprec_f32_from_bits_(0x7FFFFFFFu);
+}
+static inline float emulation_result(volatile float x) {
+    float y = x;
+    return (mixprec_f32_bits_(y) & 0x7FFFFFFFu) > 0x7F800000u ? emulation_nan() : y;
+}
+static inline float mixprec_cuda_mul_(float a, float b) {
+    return emulation_result(a * b);
+}
+static inline float mixprec_cuda_add_(float a, float b) {
+    return emulation_result(a + b);
+}
+static inline float mixprec_cuda_fma_(float a, float b, float c) {
+    return emulation_result(fmaf(a, b, c));
+}
+static inline float mixprec_cuda_div_(float a, float b) {
+    return emulation_result(a / b);
+}
+static inline float mixprec_cuda_sqrt_(float a) {
+    return emulation_result(sqrtf(a));
+}
+static inline double __dmul_rn(double a, double b) {
+    return a * b;
+}
+static inline float mixprec_cuda_cvt_f16_(uint32_t bits) {
+    mixprec_f16 x;
+    x.bits = (uint16_t)bits;
+    return emulation_result(mixprec_f16_to_f32(x));
+}
+template <class T> static inline T mixprec_cuda_read_(const void *p) {
+    if ((uintptr_t)p % sizeof(T))
+        emulation_fail("misaligned", "global read");
+    return *(const T *)p;
+}
+template <class T> static inline T *mixprec_cuda_global_(T *p) {
+    return p;
+}
+static inline unsigned char *mixprec_cuda_shared_(void) {
+    return emulation.shared;
+}
+static inline uint32_t mixprec_cuda_shared_address_(const void *p) {
+    return (uint32_t)((const unsigned char *)p - emulation.shared);
+}
+static inline void emulation_check_shared(size_t address, size_t bytes, size_t alignment, const char *what) {
+    if (address % alignment || address > emulation.shared_bytes || bytes > emulation.shared_bytes - address)
+        emulation_fail("a bad address in shared memory", what);
+}
+
+template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], uint32_t address) {
+    struct slot_type {
+        uint32_t address, *x;
+    } slot = {address, x};
+    emulation_check_shared(address, 16, 16, "ldmatrix");
+    emulation_meet(transposed ? "ldmatrix.trans" : "ldmatrix", &slot, [](void **slots) {
+        for (int lane = 0; lane < 32; lane++)
+            for (int matrix = 0; matrix < 4; matrix++) {
+                uint16_t pair[2];
+                for (int e = 0; e < 2; e++) {
+                    int row = transposed ? lane % 4 * 2 + e : lane / 4,
+                        column = transposed ? lane / 4 : lane % 4 * 2 + e;
+                    memcpy(&pair[e],
+                           emulation.shared + ((slot_type *)slots[matrix * 8 + row])->address + (size_t)column * 2, 2);
+                }
+                ((slot_type *)slots[lane])->x[matrix] = pair[0] | (uint32_t)pair[1] << 16;
+            }
+    });
+}
+
+static void mixprec_cuda_copy_async_(uint32_t address, const void *src, int bytes) {
+    emulation_copy copy = {address, {0}, emulation.groups[emulation.now]};
+    emulation_check_shared(address, 16, 16, "cp.async");
+    if ((uintptr_t)src % 16 || bytes < 0 || bytes > 16)
+        emulation_fail("a bad source", "cp.async");
+    memcpy(copy.data, src, (size_t)bytes);
+    memset(emulation.shared + address, 0xFF, 16);
+    emulation.copies[emulation.now].push_back(copy);
+}
+static void mixprec_cuda_copy_commit_(void) {
+    emulation.groups[emulation.now]++;
+}
+template <int pending> static void mixprec_cuda_copy_wait_(void) {
+    std::vector<emulation_copy> &copies = emulation.copies[emulation.now], later;
+    for (size_t i = 0; i < copies.size(); i++)
+        if (copies[i].group < emulation.groups[emulation.now] - pending)
+            memcpy(emulation.shared + copies[i].to, copies[i].data, 16);
+        else
+            later.push_back(copies[i]);
+    copies.swap(later);
+}
+
+/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words of
+   its k are c and c + 4 of the eight words of a row. */
+struct emulation_mma {
+    const uint32_t *a, *b;
+    void *d;
+};
+static float emulation_word(uint32_t word, int e, mixprec_dtype type) {
+    int bits = type == MIXPREC_F32 ? 32 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 16 : 8;
+    return (float)mixprec_decode((uint32_t)(word >> (e * bits) & (0xFFFFFFFFu >> (32 - bits))), type);
+}
+template <class Sum>
+static void emulation_run_mma(const char *name, Sum (&d)[4], const uint32_t *a, const uint32_t *b, mixprec_dtype a_type,
+                              mixprec_dtype b_type) {
+    emulation_mma slot = {a, b, d};
+    emulation_meet(name, &slot, [&](void **slots) {
+        const int per_word = a_type == MIXPREC_F32 ? 1 : a_type == MIXPREC_F16 || a_type == MIXPREC_BF16 ? 2 : 4;
+        static float wide_a[16][32], wide_b[8][32];
+        for (int lane = 0; lane < 32; lane++) {
+            const emulation_mma *s = (const emulation_mma *)slots[lane];
+            for (int w = 0; w < 4; w++)
+                for (int e = 0; e < per_word; e++)
+                    wide_a[lane / 4 + w % 2 * 8][(lane % 4 + w / 2 * 4) * per_word + e] =
+                        emulation_word(s->a[w], e, a_type);
+            for (int w = 0; w < 2; w++)
+                for (int e = 0; e < per_word; e++)
+                    wide_b[lane / 4][(lane % 4 + w * 4) * per_word + e] = emulation_word(s->b[w], e, b_type);
+        }
+        for (int i = 0; i < 16; i++)
+            for (int j = 0; j < 8; j++) {
+                Sum *to = (Sum *)((emulation_mma *)slots[i % 8 * 4 + j / 2])->d + i / 8 * 2 + j % 2;
+                Sum sum = 0;
+                for (int k = 0; k < 8 * per_word; k++)
+                    sum += (Sum)(wide_a[i][k] * wide_b[j][k]);
+                *to += sum;
+            }
+    });
+}
+#define EMULATION_MMA(name, sum, a_type, b_type)                                                                       \
+    static inline void mixprec_cuda_mma_##name##_(sum(&d)[4], const uint32_t *a, const uint32_t *b) {                  \
+        emulation_run_mma("mma " #name, d, a, b, a_type, b_type);                                                      \
+    }
+EMULATION_MMA(f16, float, MIXPREC_F16, MIXPREC_F16)
+EMULATION_MMA(bf16, float, MIXPREC_BF16, MIXPREC_BF16)
+EMULATION_MMA(tf32, float, MIXPREC_F32, MIXPREC_F32)
+EMULATION_MMA(s8, int, MIXPREC_I8, MIXPREC_I8)
+EMULATION_MMA(e4m3_e4m3, float, MIXPREC_E4M3, MIXPREC_E4M3)
+EMULATION_MMA(e4m3_e5m2, float, MIXPREC_E4M3, MIXPREC_E5M2)
+EMULATION_MMA(e5m2_e4m3, float, MIXPREC_E5M2, MIXPREC_E4M3)
+EMULATION_MMA(e5m2_e5m2, float, MIXPREC_E5M2, MIXPREC_E5M2)
+
+static inline uint32_t mixprec_cuda_tf32_(uint32_t bits) {
+    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
+        return 0x7FFFE000u;
+    return (bits + 0x1000u) & ~0x1FFFu;
+}
+static inline uint16_t emulation_f16(float x) {
+    uint16_t bits = mixprec_f32_to_f16(x).bits;
+    return (bits & 0x7FFF) > 0x7C00 ? 0x7FFF : bits;
+}
+static inline uint32_t mixprec_cuda_mul_f16x2_(uint32_t a, uint32_t b) {
+    return emulation_f16(mixprec_cuda_cvt_f16_(a & 0xFFFF) * mixprec_cuda_cvt_f16_(b & 0xFFFF)) |
+           (uint32_t)emulation_f16(mixprec_cuda_cvt_f16_(a >> 16) * mixprec_cuda_cvt_f16_(b >> 16)) << 16;
+}
+static inline uint32_t mixprec_cuda_cvt_e4m3x2_(uint32_t codes) {
+    return emulation_f16((float)mixprec_decode(codes & 0xFF, MIXPREC_E4M3)) |
+           (uint32_t)emulation_f16((float)mixprec_decode(codes >> 8 & 0xFF, MIXPREC_E4M3)) << 16;
+}
+
+/* ---- nvcuda::wmma: which lane has which element is its own business ---- */
+
+struct __half {
+    uint16_t bits;
+};
+struct __nv_bfloat16 {
+    uint16_t bits;
+};
+namespace nvcuda {
+namespace wmma {
+struct matrix_a {};
+struct matrix_b {};
+struct accumulator {};
+struct row_major {};
+struct col_major {};
+namespace precision {
+struct tf32 {};
+} // namespace precision
+enum layout_t { mem_row_major };
+
+static inline float value_of(__half x) {
+    return (float)mixprec_decode(x.bits, MIXPREC_F16);
+}
+static inline float value_of(__nv_bfloat16 x) {
+    return (float)mixprec_decode(x.bits, MIXPREC_BF16);
+}
+static inline float value_of(float x) {
+    return x;
+}
+static inline float value_of(signed char x) {
+    return (float)x;
+}
+template <class Use, int m, int n, int k, class T, class Layout = void> struct fragment { float x[m * k / 32]; };
+template <int m, int n, int k, class T> struct fragment<accumulator, m, n, k, T, void> { T x[m * n / 32]; };
+template <class F, class T> static void fill_fragment(F &f, T value) {
+    for (size_t e = 0; e < sizeof(f.x) / sizeof(f.x[0]); e++)
+        f.x[e] = value;
+}
+/* Element (row of A or column of B, k) is with lane index % 32, index = row * k's length + k. */
+template <class Use, int m, int n, int k, class T, class Layout, class E>
+static void load_matrix_sync(fragment<Use, m, n, k, T, Layout> &f, const E *p, unsigned ld) {
+    uint32_t address = mixprec_cuda_shared_address_(p);
+    emulation_check_shared(address, (15 * ld + k) * sizeof(E), 32, "wmma load");
+    if (ld * sizeof(E) % 16)
+        emulation_fail("a leading dimension that is no multiple of 16 bytes", "wmma load");
+    emulation_meet("wmma load", NULL, [](void **) {});
+    for (int e = 0; e < 16 * k / 32; e++) {
+        int index = e * 32 + emulation.now % 32;
+        f.x[e] = value_of(p[(size_t)(index / k) * ld + index % k]);
+    }
+}
+template <class D, class A, class B> static void mma_sync(D &d, const A &a, const B &b, const D &c) {
+    struct slot_type {
+        D *d;
+        const A *a;
+        const B *b;
+        const D *c;
+    } slot = {&d, &a, &b, &c};
+    emulation_meet("wmma mma", &slot, [](void **slots) {
+        const int k = (int)(sizeof(A) / sizeof(float) * 2);
+        static float wide_a[16][16], wide_b[16][16];
+        for (int index = 0; index < 16 * k; index++) {
+            wide_a[index / k][index % k] = ((slot_type *)slots[index % 32])->a->x[index / 32];
+            wide_b[index / k][index % k] = ((slot_type *)slots[index % 32])->b->x[index / 32];
+        }
+        for (int index = 0; index < 256; index++) {
+            slot_type *s = (slot_type *)slots[index % 32];
+            auto sum = s->c->x[0];
+            sum = 0;
+            for (int p = 0; p < k; p++)
+                sum += (decltype(sum))(wide_a[index / 16][p] * wide_b[index % 16][p]);
+            s->d->x[index / 32] = s->c->x[index / 32] + sum;
+        }
+    });
+}
+template <class F, class T> static void store_matrix_sync(T *p, const F &f, unsigned ld, layout_t) {
+    emulation_check_shared(mixprec_cuda_shared_address_(p), (15 * ld + 16) * sizeof(T), 32, "wmma store");
+    for (int e = 0; e < 8; e++) {
+        int index = e * 32 + emulation.now % 32;
+        p[(size_t)(index / 16) * ld + index % 16] = f.x[e];
+    }
+    emulation_meet("wmma store", NULL, [](void **) {});
+}
+} // namespace wmma
+} // namespace nvcuda
+#define EMULATION_WMMA_LOAD(name)                                                                                      \
+    template <class Fragment, class E> static void mixprec_cuda_load_##name##_(Fragment &f, const E *p, unsigned ld) { \
+        nvcuda::wmma::load_matrix_sync(f, p, ld);                                                                      \
+    }
+EMULATION_WMMA_LOAD(bf16_a)
+EMULATION_WMMA_LOAD(bf16_b)
+EMULATION_WMMA_LOAD(tf32_a)
+EMULATION_WMMA_LOAD(tf32_b)
+
+#endif

@@ -1,0 +1,1532 @@
+/* Tests of mixprec_cuda.cuh. With a C++ compiler its kernels run in the emulation of the CUDA execution model:
+
+       g++ -O2 -std=c++17 -ffp-contract=off -I. tests/cuda/test_cuda.cpp && ./a.out [--quick] [--filter TEXT]
+
+   With nvcc (make test-cuda: nvcc -x cu -DTEST_ON_DEVICE) the same tests run on a GPU: memory is then managed memory,
+   and every call is followed by a synchronisation. Oracles: mixprec.h's scalar functions for conversions, double
+   arithmetic with a bound on the error for GEMM, mixprec_gemm for the bits of the exact path, fp32 arithmetic one
+   operation at a time for the training kernels. */
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "../test.h"
+#define MIXPREC_CUDA_IMPLEMENTATION
+#ifdef TEST_ON_DEVICE
+#include "../../mixprec_cuda.cuh"
+#else
+#define MIXPREC_IMPLEMENTATION
+#define MIXPREC_CUDA_EMULATION "tests/cuda/emulation.h"
+#include "../../mixprec_cuda.cuh"
+#endif
+
+/* ---- helpers ---- */
+
+static uint64_t random_state = 1;
+static uint32_t random_u32(void) { /* an LCG modulo 2^64, upper half */
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 32);
+}
+static double random_unit(void) {
+    return (double)random_u32() / 4294967296.0;
+}
+static uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static float float_from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static float rounded(volatile float x) { /* one operation, one rounding, never contracted */
+    return x;
+}
+
+/* Memory that host and device see; `shift` bytes past an alignment of 256. */
+static void *memory(size_t bytes, size_t shift = 0) {
+    char *p;
+#ifdef TEST_ON_DEVICE
+    if (cudaMallocManaged((void **)&p, bytes + 512) != cudaSuccess) {
+        printf("FAIL  out of device memory\n0 passed, 1 failed, 0 skipped\n");
+        exit(1);
+    }
+#else
+    p = (char *)aligned_alloc(256, (bytes + 512 + 255) / 256 * 256);
+#endif
+    return p + shift;
+}
+static void release(const void *p) {
+    void *base = (void *)((uintptr_t)p & ~(uintptr_t)255);
+#ifdef TEST_ON_DEVICE
+    cudaFree(base);
+#else
+    free(base);
+#endif
+}
+static void finish(void) { /* waits for the device */
+#ifdef TEST_ON_DEVICE
+    cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess) {
+        printf("FAIL  CUDA: %s\n0 passed, 1 failed, 0 skipped\n", cudaGetErrorString(error));
+        exit(1);
+    }
+#endif
+}
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        mixprec_status ok_status = call;                                                                               \
+        finish();                                                                                                      \
+        CHECK(ok_status == MIXPREC_OK, "%s: %d (%s)", #call, (int)ok_status, mixprec_cuda_last_error());               \
+    } while (0)
+
+static size_t size_of(mixprec_dtype type) {
+    return mixprec_dtype_size(type);
+}
+static uint32_t code_at(const void *base, mixprec_dtype type, size_t i) {
+    uint32_t code = 0;
+    memcpy(&code, (const char *)base + i * size_of(type), size_of(type));
+    return code;
+}
+static double value_at(const void *base, mixprec_dtype type, size_t i) {
+    return mixprec_decode(code_at(base, type, i), type);
+}
+static void put(void *base, mixprec_dtype type, size_t i, double x) {
+    uint32_t code = mixprec_encode(x, type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+    memcpy((char *)base + i * size_of(type), &code, size_of(type));
+}
+
+static const mixprec_dtype compute_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+
+/* ---- scalars ---- */
+
+static void test_scalar_narrow(void) {
+    uint32_t step = test_quick ? 65521 : 251, bits = 0;
+    int t, policy;
+    do {
+        float x = float_from_bits(bits);
+        for (t = 1; t < 5; t++)
+            for (policy = 0; policy < 3; policy++) {
+                mixprec_dtype type = compute_types[t];
+                uint32_t got = mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(type), (mixprec_overflow)policy);
+                uint32_t want =
+                    mixprec_encode((double)x, type, MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)policy, 0);
+                CHECK(got == want, "%08x to %s, policy %d: got %x, want %x", bits, mixprec_dtype_name(type), policy,
+                      got, want);
+            }
+        bits += step;
+    } while (bits >= step);
+}
+
+static void test_scalar_encode(void) {
+    long i, count = test_quick ? 20000 : 300000;
+    int type, round, policy;
+    for (i = 0; i < count; i++) {
+        uint64_t bits = (uint64_t)random_u32() << 32 | random_u32();
+        double x;
+        uint32_t random = random_u32();
+        if (i % 2) /* exponents where the formats are */
+            bits = (bits & 0x800FFFFFFFFFFFFFu) | (uint64_t)(1023 - 160 + random_u32() % 310) << 52;
+        if (i % 3 == 0)
+            bits &= ~(uint64_t)0 << random_u32() % 53;
+        if (i % 97 == 0)
+            bits |= (uint64_t)0x7FF << 52;
+        memcpy(&x, &bits, sizeof x);
+        round = (int)(random_u32() % 6), policy = (int)(random_u32() % 3);
+        for (type = 1; type < MIXPREC_DTYPE_COUNT; type++) {
+            uint32_t want =
+                mixprec_encode(x, (mixprec_dtype)type, (mixprec_round)round, (mixprec_overflow)policy, random);
+            uint32_t got =
+                mixprec_cuda_encode(x, (mixprec_dtype)type, (mixprec_round)round, (mixprec_overflow)policy, random);
+            CHECK(got == want, "%a to %s, mode %d, policy %d: got %x, want %x", x,
+                  mixprec_dtype_name((mixprec_dtype)type), round, policy, got, want);
+        }
+    }
+}
+
+static void test_scalar_decode(void) {
+    int type;
+    uint32_t code;
+    for (type = 1; type < MIXPREC_DTYPE_COUNT; type++)
+        for (code = 0; code < 65536; code++) {
+            uint32_t bits = type == MIXPREC_F32 ? code << 16 | (code * 40503u & 0xFFFF) : code;
+            double got = mixprec_cuda_decode(bits, (mixprec_dtype)type),
+                   want = mixprec_decode(bits, (mixprec_dtype)type);
+            CHECK(!memcmp(&got, &want, sizeof got) || type == MIXPREC_F64, "%s code %x: got %a, want %a",
+                  mixprec_dtype_name((mixprec_dtype)type), bits, got, want);
+        }
+}
+
+static void test_scalar_names(void) {
+    uint32_t i;
+    for (i = 0; i < 100000; i++) {
+        uint32_t bits = random_u32();
+        float x = float_from_bits(bits);
+#define SAME(name)                                                                                                     \
+    CHECK(mixprec_cuda_f32_to_##name(x).bits == mixprec_f32_to_##name(x).bits &&                                       \
+              mixprec_cuda_f32_to_##name##_sat(x).bits == mixprec_f32_to_##name##_sat(x).bits &&                       \
+              float_bits(mixprec_cuda_##name##_to_f32(mixprec_f32_to_##name(x))) ==                                    \
+                  float_bits(mixprec_##name##_to_f32(mixprec_f32_to_##name(x))),                                       \
+          #name " of %08x", bits)
+        SAME(f16);
+        SAME(bf16);
+        SAME(e4m3);
+        SAME(e5m2);
+        SAME(e4m3fnuz);
+        SAME(e5m2fnuz);
+        SAME(e4m3ieee);
+        SAME(e3m4);
+        SAME(e2m3);
+        SAME(e3m2);
+        SAME(e2m1);
+#undef SAME
+        CHECK(mixprec_cuda_random_bits(bits * (uint64_t)0x9E3779B97F4A7C15u, (uint64_t)bits << 20 | i) ==
+                  mixprec_random_bits(bits * (uint64_t)0x9E3779B97F4A7C15u, (uint64_t)bits << 20 | i),
+              "random bits of %08x", bits);
+    }
+}
+
+#ifndef TEST_ON_DEVICE
+static void test_fp8_pairs(void) {
+    uint32_t code, half;
+    for (code = 0; code < 65536; code++)
+        for (half = 0; half < 2; half++) {
+            double want4 = mixprec_decode(code >> half * 8 & 0xFF, MIXPREC_E4M3);
+            double want5 = mixprec_decode(code >> half * 8 & 0xFF, MIXPREC_E5M2);
+            double bits4 = mixprec_decode(mixprec_cuda_e4m3x2_by_bits_(code) >> half * 16 & 0xFFFF, MIXPREC_F16);
+            double bits5 = mixprec_decode(mixprec_cuda_fp8x2_(code, true) >> half * 16 & 0xFFFF, MIXPREC_F16);
+            CHECK(bits4 == want4 || (bits4 != bits4 && want4 != want4), "e4m3 %x: got %g, want %g", code, bits4, want4);
+            CHECK(bits5 == want5 || (bits5 != bits5 && want5 != want5), "e5m2 %x: got %g, want %g", code, bits5, want5);
+        }
+}
+#endif
+
+/* ---- arrays ---- */
+
+/* Every pair of dtypes in every mode against mixprec_convert_ex, with guards before and behind. */
+static void test_convert(void) {
+    static const size_t lengths[] = {1, 7, 8, 63, 1000, 8192 + 11, 20000};
+    int src_type, dst_type, trial;
+    for (src_type = 1; src_type < MIXPREC_DTYPE_COUNT; src_type++)
+        for (dst_type = 1; dst_type < MIXPREC_DTYPE_COUNT; dst_type++)
+            for (trial = 0; trial < (test_quick ? 2 : 4); trial++) {
+                size_t n = trial ? lengths[random_u32() % (trial == 3 ? 7 : 5)] : 333, i;
+                mixprec_dtype from = (mixprec_dtype)src_type, to = (mixprec_dtype)dst_type;
+                size_t src_bytes = mixprec_dtype_bytes(from, n), dst_bytes = mixprec_dtype_bytes(to, n);
+                size_t shift = trial % 2 ? 0 : 8;
+                unsigned char *src = (unsigned char *)memory(src_bytes, shift);
+                unsigned char *got = (unsigned char *)memory(dst_bytes + 16, shift), *want;
+                mixprec_convert_options how = {
+                    MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, MIXPREC_ISA_AUTO, 0, 0};
+                mixprec_status status;
+                want = (unsigned char *)malloc(dst_bytes + 16);
+                for (i = 0; i < src_bytes; i++)
+                    src[i] = (unsigned char)random_u32();
+                if (from == MIXPREC_F32 || from == MIXPREC_F64) /* near the narrow formats */
+                    for (i = 0; i < n; i++)
+                        if (i % 5) {
+                            double x = ldexp(random_unit() * 2 - 1, (int)(random_u32() % 50) - 30);
+                            float y = (float)x;
+                            memcpy(src + i * size_of(from), from == MIXPREC_F64 ? (void *)&x : (void *)&y,
+                                   size_of(from));
+                        }
+                if (trial) {
+                    how.round = (mixprec_round)(random_u32() % 6);
+                    how.overflow = (mixprec_overflow)(random_u32() % 3);
+                    how.scale = trial == 1 ? 0 : trial == 2 ? 1 : 0.37f;
+                    how.seed = random_u32();
+                    how.offset = random_u32();
+                }
+                memset(got, 0xA5, dst_bytes + 16);
+                memset(want, 0xA5, dst_bytes + 16);
+                mixprec_convert_ex(want, to, src, from, n, &how);
+                status = mixprec_cuda_convert_ex(got, to, src, from, n, &how, NULL);
+                finish();
+                CHECK(status == MIXPREC_OK && !memcmp(got, want, dst_bytes + 16),
+                      "%s to %s, n = %zu, trial %d: status %d", mixprec_dtype_name(from), mixprec_dtype_name(to), n,
+                      trial, (int)status);
+                release(src);
+                release(got);
+                free(want);
+            }
+}
+
+/* From every float, 2^22 at a time: all 2^32 on a device, a sample of them in the emulation. */
+static void test_convert_every_float(void) {
+#ifdef TEST_ON_DEVICE
+    const size_t n = (size_t)1 << 22, chunks = test_quick ? 8 : 1024;
+#else
+    const size_t n = (size_t)1 << 14, chunks = 2;
+#endif
+    float *src = (float *)memory(n * 4);
+    uint16_t *got = (uint16_t *)memory(n * 2), *want = (uint16_t *)malloc(n * 2);
+    size_t chunk, i;
+    int t, policy;
+    for (chunk = 0; chunk < chunks; chunk++) {
+        for (i = 0; i < n; i++)
+            src[i] = float_from_bits((uint32_t)((chunk * n + i) * (((uint64_t)1 << 32) / (n * chunks))));
+        for (t = 1; t < 5; t++)
+            for (policy = 0; policy < 3; policy += 2) {
+                mixprec_convert_options how = {
+                    MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)policy, 0, MIXPREC_ISA_AUTO, 0, 0};
+                OK(mixprec_cuda_convert_ex(got, compute_types[t], src, MIXPREC_F32, n, &how, NULL));
+                mixprec_convert_ex(want, compute_types[t], src, MIXPREC_F32, n, &how);
+                CHECK(!memcmp(got, want, n * size_of(compute_types[t])), "f32 to %s, policy %d, chunk %zu",
+                      mixprec_dtype_name(compute_types[t]), policy, chunk);
+            }
+    }
+    release(src);
+    release(got);
+    free(want);
+}
+
+static void test_convert_list(void) {
+    static const size_t lengths[] = {5, 0, 8192, 8193, 100, 30000, 1};
+    int s, d;
+    for (s = 0; s < 5; s++)
+        for (d = 0; d < 5; d++) {
+            mixprec_cuda_tensor list[64];
+            size_t count = s == 1 && d == 1 ? 64 : 7, i, j; /* 64: more than one launch takes */
+            for (i = 0; i < count; i++) {
+                list[i].n = i < 7 ? lengths[i] : i;
+                list[i].src = memory(list[i].n * 4, i % 3 * 4);
+                list[i].dst = memory(list[i].n * 4, i % 2 * 4);
+                for (j = 0; j < list[i].n; j++)
+                    put((void *)list[i].src, compute_types[s], j,
+                        ldexp(random_unit() - 0.5, (int)(random_u32() % 40) - 20));
+            }
+            OK(mixprec_cuda_convert_list(list, count, compute_types[d], compute_types[s], MIXPREC_OVERFLOW_SATURATE,
+                                         NULL));
+            for (i = 0; i < count; i++) {
+                for (j = 0; j < list[i].n; j++) {
+                    uint32_t want = mixprec_encode(value_at(list[i].src, compute_types[s], j), compute_types[d],
+                                                   MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+                    CHECK(code_at(list[i].dst, compute_types[d], j) == want, "%s to %s: tensor %zu, element %zu",
+                          mixprec_dtype_name(compute_types[s]), mixprec_dtype_name(compute_types[d]), i, j);
+                }
+                release(list[i].src);
+                release(list[i].dst);
+            }
+        }
+}
+
+static void test_convert_transpose(void) {
+    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}};
+    size_t s, i, j;
+    int t;
+    for (s = 0; s < 5; s++)
+        for (t = 0; t < 5; t++) {
+            size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
+            mixprec_dtype from = compute_types[t], to = compute_types[(t + s + 1) % 5];
+            void *src = memory(n * 4), *dst = memory(n * 4), *transposed = memory(n * 4);
+            float *scale = (float *)memory(4);
+            *scale = 3.7f;
+            for (i = 0; i < n; i++)
+                put(src, from, i, random_unit() * 100 - 50);
+            OK(mixprec_cuda_convert_transpose(s == 2 ? NULL : dst, transposed, to, src, from, rows, columns,
+                                              s == 3 ? NULL : scale, MIXPREC_OVERFLOW_SATURATE, NULL));
+            for (i = 0; i < rows; i++)
+                for (j = 0; j < columns; j++) {
+                    float x = (float)value_at(src, from, i * columns + j);
+                    uint32_t want = mixprec_encode((double)(s == 3 ? x : rounded(x * *scale)), to,
+                                                   MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+                    CHECK(code_at(transposed, to, j * rows + i) == want &&
+                              (s == 2 || code_at(dst, to, i * columns + j) == want),
+                          "%zu x %zu, %s to %s: element %zu, %zu", rows, columns, mixprec_dtype_name(from),
+                          mixprec_dtype_name(to), i, j);
+                }
+            release(src);
+            release(dst);
+            release(transposed);
+            release(scale);
+        }
+}
+
+/* ---- GEMM ---- */
+
+#ifndef TEST_ON_DEVICE
+static void pretend_device(int arch, int multiprocessors) {
+    emulation_device.major = arch / 10;
+    emulation_device.minor = arch % 10;
+    emulation_device.compiled = arch;
+    emulation_device.multiprocessors = multiprocessors;
+    emulation_device.shared_bytes = arch == 75                                ? 65536
+                                    : arch == 86 || arch == 89 || arch == 120 ? 101376
+                                    : arch == 80                              ? 166912
+                                                                              : 232448;
+}
+#endif
+
+/* A matrix of a batch: `count` of rows x columns elements, ld and stride wider than need be, NaN between (i8: noise). */
+typedef struct {
+    void *data;
+    mixprec_dtype type;
+    size_t rows, columns, ld, stride, count, bytes;
+} matrix;
+
+static matrix make_matrix(mixprec_dtype type, size_t rows, size_t columns, size_t count, bool aligned, bool values) {
+    matrix x = {NULL, type, rows, columns, 0, 0, count, 0};
+    size_t b, i, j, unit = 16 / size_of(type);
+    x.ld = columns + (random_u32() % 3 ? random_u32() % 20 : 0);
+    if (aligned)
+        x.ld = (x.ld + unit - 1) / unit * unit;
+    if (!x.ld)
+        x.ld = 1;
+    x.stride = rows * x.ld + (aligned ? unit : random_u32() % 9);
+    x.bytes = count * x.stride * size_of(type) + 64;
+    x.data = memory(x.bytes, aligned ? 0 : random_u32() % 4 * size_of(type));
+    memset(x.data, 0xFF, x.bytes);
+    for (b = 0; b < count && values; b++)
+        for (i = 0; i < rows; i++)
+            for (j = 0; j < columns; j++)
+                put(x.data, type, b * x.stride + i * x.ld + j,
+                    type == MIXPREC_I8 ? (double)(int)(random_u32() % 255) - 127 : random_unit() * 2 - 1);
+    return x;
+}
+
+static double activate(double x, mixprec_activation activation) {
+    switch (activation) {
+    case MIXPREC_ACTIVATION_NONE: break;
+    case MIXPREC_ACTIVATION_RELU: return x > 0 ? x : 0;
+    case MIXPREC_ACTIVATION_GELU: return 0.5 * x * erfc(-x / sqrt(2.0));
+    case MIXPREC_ACTIVATION_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+    case MIXPREC_ACTIVATION_SILU: return x / (1 + exp(-x));
+    case MIXPREC_ACTIVATION_TANH: return tanh(x);
+    }
+    return x;
+}
+
+static double scale_of(const mixprec_scales *s, size_t i, size_t j, size_t columns) {
+    size_t width = s->block_columns ? (columns + s->block_columns - 1) / s->block_columns : 1;
+    size_t ld = s->ld ? s->ld : width;
+    if (!s->values)
+        return 1;
+    return (double)
+        s->values[(s->block_rows ? i / s->block_rows : 0) * ld + (s->block_columns ? j / s->block_columns : 0)];
+}
+
+/* Every element of every C against double arithmetic; what must not be touched is untouched. `operand_error`: of an
+   operand rounded to TF32. */
+static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matrix *a, const matrix *b, const matrix *c,
+                       const void *before, double operand_error) {
+    size_t l, i, j, p, size = size_of(c->type);
+    double alpha = d->alpha ? (double)(float)*d->alpha : 1, beta = d->beta ? (double)(float)*d->beta : 0;
+    long wrong = 0;
+    unsigned char *touched = (unsigned char *)calloc(c->bytes, 1);
+    for (l = 0; l < c->count; l++)
+        for (i = d->row_begin; i < (d->row_end ? d->row_end : d->m); i++)
+            for (j = 0; j < d->n; j++) {
+                size_t at = l * c->stride + i * c->ld + j;
+                double sum = 0, magnitude = 0, y, error, got = value_at(c->data, c->type, at);
+                mixprec_format_info info;
+                if ((d->triangle == MIXPREC_LOWER && j > i) || (d->triangle == MIXPREC_UPPER && j < i))
+                    continue;
+                memset(touched + at * size, 1, size);
+                for (p = 0; p < d->k && alpha != 0; p++) {
+                    size_t ai = d->trans_a ? p : i, aj = d->trans_a ? i : p, bi = d->trans_b ? j : p,
+                           bj = d->trans_b ? p : j;
+                    double x = value_at(a->data, a->type, (d->stride_a ? l : 0) * a->stride + ai * a->ld + aj) *
+                               scale_of(&d->scale_a, ai, aj, a->columns) *
+                               value_at(b->data, b->type, (d->stride_b ? l : 0) * b->stride + bi * b->ld + bj) *
+                               scale_of(&d->scale_b, bi, bj, b->columns);
+                    sum += x;
+                    magnitude += fabs(x);
+                }
+                y = alpha * sum;
+                error = fabs(alpha) * magnitude * ((double)d->k * 0x1p-24 + 0x1p-21 + 2 * operand_error);
+                if (beta != 0) {
+                    double old = beta * value_at(before, c->type, at);
+                    y += old;
+                    error += fabs(old) * 0x1p-22;
+                }
+                if (d->bias) {
+                    double bias = value_at(d->bias, d->bias_type ? d->bias_type : MIXPREC_F32, j);
+                    y += bias;
+                    error += fabs(bias) * 0x1p-22;
+                }
+                error = 1.2 * error + fabs(y) * 0x1p-21;
+                y = activate(y, d->activation);
+                mixprec_format(c->type, &info);
+                error += fabs(y) * info.epsilon + info.min_subnormal;
+                if (y > info.max)
+                    y = info.max;
+                if (!(fabs(got - y) <= error) && wrong++ < 3)
+                    CHECK(0, "%s: %c%c m %zu n %zu k %zu %s %s -> %s product %zu (%zu, %zu): got %g, want %g +- %g",
+                          what, d->trans_a ? 'T' : 'N', d->trans_b ? 'T' : 'N', d->m, d->n, d->k,
+                          mixprec_dtype_name(a->type), mixprec_dtype_name(b->type), mixprec_dtype_name(c->type), l, i,
+                          j, got, y, error);
+            }
+    for (i = 0; i < c->bytes; i++)
+        if (!touched[i] && ((const unsigned char *)c->data)[i] != ((const unsigned char *)before)[i]) {
+            CHECK(0, "%s: m %zu n %zu k %zu: byte %zu, which is no element of C, was written", what, d->m, d->n, d->k,
+                  i);
+            break;
+        }
+    CHECK(wrong <= 3, "%s: %ld elements wrong", what, wrong);
+    free(touched);
+}
+
+static mixprec_scales make_scales(size_t rows, size_t columns, int form, float **memory_of) {
+    mixprec_scales s = {NULL, 0, 0, 0};
+    size_t i, count = rows * columns + rows + columns + 1;
+    *memory_of = NULL;
+    if (form == 0)
+        return s;
+    *memory_of = (float *)memory(count * sizeof(float));
+    for (i = 0; i < count; i++)
+        (*memory_of)[i] = (float)(0.5 + random_unit());
+    s.values = *memory_of;
+    s.block_rows = form == 1 ? 0 : form == 2 ? 1 : form == 3 ? 0 : form == 4 ? 1 : 24;
+    s.block_columns = form == 1 ? 0 : form == 2 ? 0 : form == 3 ? 1 : form == 4 ? 48 : 48;
+    return s;
+}
+
+typedef struct {
+    mixprec_dtype a, b;
+    mixprec_cuda_path path;
+    int native, arch, multiprocessors;
+    int extras;
+} gemm_kind;
+
+static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_t k) {
+    static const mixprec_dtype c_types[] = {MIXPREC_F32,  MIXPREC_F32,  MIXPREC_F16,
+                                            MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    static const double coefficients[] = {1, 1, -0.75, 0, 0.1};
+    mixprec_gemm_desc d;
+    mixprec_cuda_gemm_options options;
+    bool aligned = random_u32() % 3 != 0;
+    double alpha = coefficients[random_u32() % 5], beta = coefficients[random_u32() % 5], elsewhere = 123;
+    float *scale_a, *scale_b, *coefficient = (float *)memory(8);
+    matrix a, b, c;
+    mixprec_status status;
+    void *before, *bias = NULL;
+    size_t i;
+    memset(&d, 0, sizeof d);
+    memset(&options, 0, sizeof options);
+#ifndef TEST_ON_DEVICE
+    pretend_device(kind.arch, kind.multiprocessors);
+#endif
+    options.path = kind.path;
+    d.trans_a = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+    d.trans_b = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+    d.m = m, d.n = n, d.k = k;
+    d.batch = kind.extras && random_u32() % 3 == 0 ? 1 + random_u32() % 3 : 0;
+    a = make_matrix(kind.a, d.trans_a ? k : m, d.trans_a ? m : k, d.batch ? d.batch : 1, aligned, true);
+    b = make_matrix(kind.b, d.trans_b ? n : k, d.trans_b ? k : n, d.batch ? d.batch : 1, aligned, true);
+    c = make_matrix(c_types[random_u32() % 6], m, n, d.batch ? d.batch : 1, aligned, beta != 0);
+    if (kind.a == MIXPREC_I8) /* sums of up to k * 2^14 */
+        alpha /= 16384;
+    d.alpha = &alpha, d.beta = &beta;
+    if (random_u32() % 4 == 0) { /* from the device */
+        coefficient[0] = (float)alpha, coefficient[1] = (float)beta;
+        options.alpha = coefficient, options.beta = coefficient + 1;
+    }
+    d.a = a.data, d.a_type = a.type, d.lda = a.ld, d.stride_a = d.batch && random_u32() % 4 ? a.stride : 0;
+    d.b = b.data, d.b_type = b.type, d.ldb = b.ld, d.stride_b = d.batch && random_u32() % 4 ? b.stride : 0;
+    d.c = c.data, d.c_type = c.type, d.ldc = c.ld, d.stride_c = c.stride;
+    d.overflow = MIXPREC_OVERFLOW_SATURATE;
+    d.native = kind.native;
+    d.scale_a = make_scales(a.rows, a.columns, kind.extras ? (int)(random_u32() % (unsigned)kind.extras) : 0, &scale_a);
+    d.scale_b = make_scales(b.rows, b.columns, kind.extras ? (int)(random_u32() % (unsigned)kind.extras) : 0, &scale_b);
+    if (kind.path > MIXPREC_CUDA_PATH_EXACT) { /* a scale that varies along k is not theirs */
+        if (d.scale_a.block_columns && !d.trans_a)
+            d.scale_a.block_columns = 0, d.scale_a.block_rows = 1;
+        if (d.scale_a.block_rows && d.trans_a)
+            d.scale_a.block_rows = 0, d.scale_a.block_columns = 1;
+        if (d.scale_b.block_rows && !d.trans_b)
+            d.scale_b.block_rows = 0, d.scale_b.block_columns = 1;
+        if (d.scale_b.block_columns && d.trans_b)
+            d.scale_b.block_columns = 0, d.scale_b.block_rows = 1;
+    }
+    if (kind.extras && random_u32() % 2) {
+        d.bias_type = random_u32() % 2 ? MIXPREC_NONE : compute_types[random_u32() % 5];
+        bias = memory(n * 4 + 4);
+        for (i = 0; i < n; i++)
+            put(bias, d.bias_type ? d.bias_type : MIXPREC_F32, i, random_unit() - 0.5);
+        d.bias = bias;
+        d.activation = (mixprec_activation)(random_u32() % 6);
+        d.round = (mixprec_round)(random_u32() % 6);
+    }
+    if (kind.extras && random_u32() % 3 == 0) {
+        if (m == n)
+            d.triangle = random_u32() % 2 ? MIXPREC_LOWER : MIXPREC_UPPER;
+        else if (m > 2)
+            d.row_begin = random_u32() % m, d.row_end = d.row_begin + 1 + random_u32() % (m - d.row_begin);
+    }
+    if (kind.path != MIXPREC_CUDA_PATH_EXACT && random_u32() % 3 == 0 && k > 100 && kind.a != MIXPREC_I8) {
+        size_t bytes = 0;
+        options.split_k = random_u32() % 2 ? 2 + random_u32() % 3 : 0;
+        CHECK(mixprec_cuda_gemm_workspace(&d, &options, &bytes) == MIXPREC_OK, "workspace");
+        d.workspace_size = bytes;
+        d.workspace = memory(bytes);
+        memset(d.workspace, 0xFF, bytes);
+    }
+    before = malloc(c.bytes);
+    memcpy(before, c.data, c.bytes);
+    d.alpha = options.alpha ? &elsewhere : &alpha, d.beta = options.alpha ? &elsewhere : &beta;
+    status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+    finish();
+    d.alpha = &alpha, d.beta = &beta;
+#ifdef TEST_ON_DEVICE
+    if (status == MIXPREC_ERR_DEVICE) /* this device lacks the path: C must be as it was */
+        CHECK(!memcmp(before, c.data, c.bytes), "%s: refused, but C was written", what);
+    else
+#endif
+    {
+        CHECK(status == MIXPREC_OK, "%s: status %d (%s)", what, (int)status, mixprec_cuda_last_error());
+        check_gemm(what, &d, &a, &b, &c, before, kind.native && kind.a == MIXPREC_F32 ? 0x1p-11 : 0);
+    }
+    free(before);
+    release(a.data);
+    release(b.data);
+    release(c.data);
+    release(coefficient);
+    if (bias)
+        release(bias);
+    if (scale_a)
+        release(scale_a);
+    if (scale_b)
+        release(scale_b);
+    if (d.workspace)
+        release(d.workspace);
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+static size_t random_size(size_t most) {
+    size_t n = 1 + random_u32() % most;
+    return random_u32() % 3 ? n : random_u32() % 2 ? (n + 15) / 16 * 16 : 1 + random_u32() % 9;
+}
+static void run_gemms(const char *what, const gemm_kind *kinds, size_t kind_count, int shapes, size_t most) {
+    static const size_t fixed[][3] = {{1, 1, 1}, {128, 128, 64}, {129, 257, 65}, {64, 64, 64}, {17, 8, 200}};
+    size_t i;
+    for (i = 0; i < kind_count; i++) {
+        int s;
+        for (s = 0; s < shapes; s++) {
+            size_t m = random_size(most), n = s % 4 == 0 ? m : random_size(most), k = random_size(most + 60);
+            if (s < 5)
+                m = fixed[s][0], n = fixed[s][1], k = fixed[s][2];
+            else if (s == 5)
+                k = 0;
+            run_gemm(what, kinds[i], m, n, k);
+        }
+    }
+}
+#define RUN_GEMMS(what, kinds, shapes, most)                                                                           \
+    run_gemms(what, kinds, sizeof kinds / sizeof *kinds, test_quick ? 6 : shapes, most)
+
+static void test_gemm_exact(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 0, 75, 4, 6},
+                                      {MIXPREC_F16, MIXPREC_E4M3, MIXPREC_CUDA_PATH_AUTO, 0, 90, 4, 6},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_AUTO, 0, 75, 4, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_EXACT, 0, 90, 4, 6},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_EXACT, 0, 90, 4, 1}};
+    RUN_GEMMS("exact", kinds, 24, 90);
+}
+
+/* The CPU's bits, on what both sides have. */
+static void test_gemm_bits(void) {
+    int trial;
+    for (trial = 0; trial < (test_quick ? 20 : 100); trial++) {
+        mixprec_dtype a_type = compute_types[random_u32() % 5], b_type = compute_types[random_u32() % 5];
+        size_t m = random_size(70), n = random_size(70), k = trial % 10 ? random_size(100) : 1300, i;
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        double alpha = trial % 3 ? 1 : 0.3, beta = trial % 4 ? 0 : -1.7;
+        matrix a, b, c;
+        void *want;
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        options.path = MIXPREC_CUDA_PATH_EXACT;
+        d.trans_a = (mixprec_transpose)(trial & 1), d.trans_b = (mixprec_transpose)(trial >> 1 & 1);
+        d.m = m, d.n = n, d.k = k, d.alpha = &alpha, d.beta = &beta;
+        a = make_matrix(a_type, d.trans_a ? k : m, d.trans_a ? m : k, 1, false, true);
+        b = make_matrix(b_type, d.trans_b ? n : k, d.trans_b ? k : n, 1, false, true);
+        c = make_matrix(compute_types[random_u32() % 5], m, n, 1, false, true);
+        d.a = a.data, d.a_type = a.type, d.lda = a.ld, d.b = b.data, d.b_type = b.type, d.ldb = b.ld;
+        d.c_type = c.type, d.ldc = c.ld;
+        d.round = (mixprec_round)(random_u32() % 6), d.overflow = (mixprec_overflow)(random_u32() % 3);
+        d.seed = random_u32(), d.offset = random_u32();
+        want = malloc(c.bytes);
+        memcpy(want, c.data, c.bytes);
+        d.c = want;
+        CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "the CPU refuses");
+        d.c = c.data;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        for (i = 0; i < c.bytes; i++)
+            if (((unsigned char *)want)[i] != ((unsigned char *)c.data)[i]) {
+                CHECK(0, "m %zu n %zu k %zu %s %s -> %s: byte %zu differs", m, n, k, mixprec_dtype_name(a_type),
+                      mixprec_dtype_name(b_type), mixprec_dtype_name(c.type), i);
+                break;
+            }
+        free(want);
+        release(a.data);
+        release(b.data);
+        release(c.data);
+    }
+}
+
+static void test_gemm_wmma(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_AUTO, 0, 75, 4, 4},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_WMMA, 0, 80, 4, 4},
+                                      {MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_WMMA, 1, 90, 4, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_WMMA, 0, 75, 4, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_AUTO, 0, 75, 9, 4},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_AUTO, 0, 75, 4, 4}};
+    RUN_GEMMS("wmma", kinds, 16, 100);
+}
+
+static void test_gemm_mma_16(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_AUTO, 0, 86, 4, 4},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_AUTO, 0, 90, 16, 4},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_MMA, 0, 80, 1, 4},
+                                      {MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_MMA, 0, 90, 1, 4}};
+    RUN_GEMMS("mma, 16 bits", kinds, 40, 280);
+}
+static void test_gemm_mma_8(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_E4M3, MIXPREC_E4M3, MIXPREC_CUDA_PATH_AUTO, 0, 80, 4, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_AUTO, 1, 90, 4, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E4M3, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 120, 4, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 4},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_AUTO, 0, 90, 4, 4}};
+    RUN_GEMMS("mma, 8 bits", kinds, 12, 200);
+}
+static void test_gemm_tf32(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
+    RUN_GEMMS("mma, TF32", kinds, 20, 200);
+}
+
+/* All that is special comes through: NaN, Inf, subnormals, and zero times NaN; a NaN in C only when beta is not 0. */
+static void test_gemm_special(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F32};
+    static const mixprec_cuda_path paths[] = {MIXPREC_CUDA_PATH_EXACT, MIXPREC_CUDA_PATH_WMMA, MIXPREC_CUDA_PATH_MMA};
+    int t, p, arch;
+    for (t = 0; t < 5; t++)
+        for (p = 0; p < 3; p++)
+            for (arch = 80; arch <= 90; arch += 10) {
+                const size_t n = 40;
+                void *a = memory(n * n * 4), *b = memory(n * n * 4);
+                float *c = (float *)memory(n * n * 4);
+                mixprec_format_info info;
+                mixprec_gemm_desc d;
+                mixprec_cuda_gemm_options options;
+                size_t i, j;
+                double zero = 0, one = 1;
+                memset(&d, 0, sizeof d);
+                memset(&options, 0, sizeof options);
+#ifndef TEST_ON_DEVICE
+                pretend_device(arch, 4);
+#endif
+                mixprec_format(types[t], &info);
+                for (i = 0; i < n * n; i++) {
+                    put(a, types[t], i, i / n == i % n ? 1 : 0);
+                    put(b, types[t], i, 0.5);
+                    c[i] = float_from_bits(0x7FC00000u);
+                }
+                for (i = 0; i < n; i++)
+                    put(b, types[t], 3 * n + i, types[t] == MIXPREC_F32 ? info.min_normal : info.min_subnormal);
+                put(a, types[t], 5 * n + 5, info.has_inf ? HUGE_VAL : (double)NAN);
+                put(b, types[t], 7 * n + 9, (double)NAN);
+                if (info.has_inf) { /* put saturates */
+                    uint32_t code =
+                        mixprec_encode(HUGE_VAL, types[t], MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);
+                    memcpy((char *)a + (5 * n + 5) * size_of(types[t]), &code, size_of(types[t]));
+                }
+                d.m = d.n = d.k = n, d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = types[t], d.c_type = MIXPREC_F32;
+                d.native = types[t] == MIXPREC_F32 && p > 0;
+                d.beta = &zero;
+                options.path = paths[p];
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                for (i = 0; i < n; i++)
+                    for (j = 0; j < n; j++) {
+                        double want = i == 3 ? (types[t] == MIXPREC_F32 ? info.min_normal : info.min_subnormal) : 0.5;
+                        float got = c[i * n + j];
+                        bool nan = j == 9 || (i == 5 && !info.has_inf), inf = i == 5 && info.has_inf;
+                        if (nan)
+                            CHECK(got != got, "%s path %d: (%zu, %zu): got %g, want NaN", info.name, p, i, j,
+                                  (double)got);
+                        else
+                            CHECK(inf ? got == HUGE_VALF : (double)got == want,
+                                  "%s path %d: (%zu, %zu): got %g, want %g", info.name, p, i, j, (double)got,
+                                  inf ? HUGE_VAL : want);
+                    }
+                /* alpha = 0 and k = 0 read neither A nor B */
+                d.a = d.b = NULL;
+                d.alpha = &zero;
+                d.beta = &one;
+                for (i = 0; i < n * n; i++)
+                    c[i] = i ? (float)i : -0.0f;
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                d.alpha = NULL;
+                d.k = 0;
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                for (i = 0; i < n * n; i++)
+                    CHECK(float_bits(c[i]) == float_bits(i ? (float)i : -0.0f), "%s path %d: beta C alone: element %zu",
+                          info.name, p, i);
+                release(a);
+                release(b);
+                release(c);
+            }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+/* i8 sums are exact beyond 2^24. */
+static void test_gemm_int8(void) {
+    const size_t m = 3, n = 5, k = 5000;
+    signed char *a = (signed char *)memory(m * k), *b = (signed char *)memory(n * k);
+    float *c = (float *)memory(m * n * 4), *workspace = (float *)memory(4096);
+    size_t i, j, p;
+    int path;
+    for (path = MIXPREC_CUDA_PATH_WMMA; path <= MIXPREC_CUDA_PATH_MMA; path++) {
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        options.path = (mixprec_cuda_path)path;
+        for (i = 0; i < m * k; i++)
+            a[i] = (signed char)(127 - (int)(i % 3));
+        for (i = 0; i < n * k; i++)
+            b[i] = (signed char)(-128 + (int)(i % 7));
+        d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
+        d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = MIXPREC_I8, d.c_type = MIXPREC_F32;
+        d.workspace = workspace, d.workspace_size = 4096;
+        options.split_k = 4; /* which is not for integers */
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        for (i = 0; i < m; i++)
+            for (j = 0; j < n; j++) {
+                long sum = 0;
+                for (p = 0; p < k; p++)
+                    sum += a[i * k + p] * b[j * k + p];
+                CHECK(c[i * n + j] == (float)sum, "path %d: got %.0f, want %ld", path, (double)c[i * n + j], sum);
+            }
+    }
+    release(workspace);
+    release(a);
+    release(b);
+    release(c);
+}
+
+static void test_gemm_arrays(void) { /* pointers to the matrices of a batch; 16-bit, fast and slow */
+    const size_t m = 20, n = 30, k = 40, count = 3;
+    const void **a = (const void **)memory(count * 8), **b = (const void **)memory(count * 8);
+    void **c = (void **)memory(count * 8);
+    matrix x[3], y[3], z[3];
+    mixprec_gemm_desc d;
+    size_t l;
+    memset(&d, 0, sizeof d);
+    for (l = 0; l < count; l++) {
+        x[l] = make_matrix(MIXPREC_BF16, m, k, 1, true, true), y[l] = make_matrix(MIXPREC_BF16, k, n, 1, true, true);
+        z[l] = make_matrix(MIXPREC_F32, m, n, 1, true, false);
+        x[l].ld = 48, y[l].ld = 48, z[l].ld = 32;
+        release(x[l].data), release(y[l].data), release(z[l].data);
+        x[l].data = memory(m * 48 * 2 + 64, l == 1 ? 2 : 0), y[l].data = memory(k * 48 * 2 + 64, l == 2 ? 6 : 0);
+        z[l].bytes = m * 32 * 4;
+        z[l].data = memory(z[l].bytes);
+        for (size_t i = 0; i < m * 48; i++)
+            put(x[l].data, MIXPREC_BF16, i, random_unit());
+        for (size_t i = 0; i < k * 48; i++)
+            put(y[l].data, MIXPREC_BF16, i, random_unit());
+        memset(z[l].data, 0xFF, z[l].bytes);
+        a[l] = x[l].data, b[l] = y[l].data, c[l] = z[l].data;
+    }
+    d.m = m, d.n = n, d.k = k, d.batch = count, d.lda = 48, d.ldb = 48, d.ldc = 32;
+    d.a_array = a, d.b_array = b, d.c_array = c, d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
+    OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+    for (l = 0; l < count; l++) {
+        void *before = malloc(z[l].bytes);
+        memset(before, 0xFF, z[l].bytes);
+        check_gemm("arrays", &d, &x[l], &y[l], &z[l], before, 0);
+        free(before);
+        release(x[l].data), release(y[l].data), release(z[l].data);
+    }
+    release(a), release(b), release(c);
+}
+
+/* ---- training kernels ---- */
+
+static void fill(void *p, mixprec_dtype type, size_t n, double amplitude) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        put(p, type, i, (random_unit() * 2 - 1) * amplitude);
+}
+
+static void test_scaler(void) {
+    static const float special[] = {1, HUGE_VALF, -HUGE_VALF, NAN};
+    mixprec_scaler *device = (mixprec_scaler *)memory(sizeof *device), host;
+    int32_t *take = (int32_t *)memory(4);
+    int step, t;
+    mixprec_scaler_init(&host);
+    host.growth_interval = 3;
+    host.hysteresis = 2;
+    host.growth_factor = 3.3;
+    host.backoff_factor = 0.7;
+    memcpy(device, &host, sizeof host);
+    for (step = 0; step < 400; step++) {
+        int took = 0;
+        if (step == 200)
+            host.min_scale = device->min_scale = NAN;
+        if (step == 250)
+            host.max_scale = device->max_scale = 1000;
+        host.found_inf = device->found_inf = random_u32() % 3 == 0;
+        took = mixprec_scaler_update(&host);
+        OK(mixprec_cuda_scaler_update(device, step % 2 ? take : NULL, NULL));
+        CHECK(!memcmp(&host, device, sizeof host) && (step % 2 == 0 || *take == took), "step %d: scale %a, want %a",
+              step, (double)device->scale, (double)host.scale);
+    }
+    for (t = 0; t < 5; t++)
+        for (step = 0; step < 12; step++) {
+            size_t n = 10000, at = random_u32() % n, i;
+            mixprec_dtype from = compute_types[t], to = compute_types[step % 5];
+            void *src = memory(n * 4), *dst = memory(n * 4);
+            float *want = (float *)malloc(n * 4);
+            mixprec_cuda_tensor list[2];
+            int found;
+            bool check_only = step == 11;
+            mixprec_scaler_init(&host);
+            host.scale = step == 5 ? 0x1p-14f : step == 6 ? 3.0f : 65536.0f;
+            memcpy(device, &host, sizeof host);
+            fill(src, from, n, step == 5 && from != MIXPREC_E4M3 ? 0x1p14 : 100);
+            if (step == 5 && (from == MIXPREC_F32 || from == MIXPREC_BF16))
+                put(src, from, at, 3e38);
+            if (step >= 8) {
+                uint32_t code = mixprec_encode((double)special[step - 8], from, MIXPREC_ROUND_NEAREST_EVEN,
+                                               MIXPREC_OVERFLOW_IEEE, 0);
+                memcpy((char *)src + at * size_of(from), &code, size_of(from));
+            }
+            found = mixprec_scaler_unscale(&host, want, src, from, n);
+            list[0].dst = dst, list[0].src = src, list[0].n = 777;
+            list[1].dst = (char *)dst + 777 * size_of(to), list[1].src = (char *)src + 777 * size_of(from);
+            list[1].n = n - 777;
+            if (check_only)
+                list[0].dst = list[1].dst = NULL;
+            OK(mixprec_cuda_scaler_unscale(device, list, 2, check_only ? MIXPREC_NONE : to, from, NULL));
+            CHECK(device->found_inf == found, "%s case %d: found_inf %d, want %d", mixprec_dtype_name(from), step,
+                  (int)device->found_inf, found);
+            for (i = 0; i < n && !check_only; i++) {
+                uint32_t code =
+                    mixprec_encode((double)want[i], to, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);
+                CHECK(code_at(dst, to, i) == code, "%s to %s: element %zu", mixprec_dtype_name(from),
+                      mixprec_dtype_name(to), i);
+            }
+            release(src);
+            release(dst);
+            free(want);
+        }
+    release(device);
+    release(take);
+}
+
+static void test_norm(void) {
+    int t;
+    for (t = 0; t < 5; t++) {
+        static const size_t lengths[] = {3, 8192 * 3, 0, 50001, 100};
+        mixprec_cuda_tensor list[60];
+        size_t count = t == 2 ? 60 : 5, i, j, bytes;
+        mixprec_dtype type = compute_types[t];
+        float *norm = (float *)memory(8), *amax = norm + 1;
+        void *workspace;
+        double sum = 0, largest = 0, factor;
+        for (i = 0; i < count; i++) {
+            list[i].n = i < 5 ? lengths[i] : i;
+            list[i].src = list[i].dst = memory(list[i].n * 4, i % 2 * 4);
+            fill(list[i].dst, type, list[i].n, 3);
+            for (j = 0; j < list[i].n; j++) {
+                double x = value_at(list[i].src, type, j);
+                sum += x * x;
+                largest = fabs(x) > largest ? fabs(x) : largest;
+            }
+        }
+        bytes = mixprec_cuda_norm_workspace(list, count);
+        workspace = memory(bytes);
+        memset(workspace, 0xFF, bytes);
+        *norm = *amax = -1;
+        OK(mixprec_cuda_norm(norm, list, count, type, workspace, bytes, NULL));
+        CHECK(fabs((double)*norm - sqrt(sum)) < 1e-6 * sqrt(sum), "%s: norm %.9g, want %.9g", mixprec_dtype_name(type),
+              (double)*norm, sqrt(sum));
+        OK(mixprec_cuda_amax(amax, list, count, type, NULL));
+        CHECK((double)*amax == largest, "%s: amax %g, want %g", mixprec_dtype_name(type), (double)*amax, largest);
+        if (t < 3) {
+            void *copy = malloc(50001 * 4);
+            float max_norm = t == 1 ? 1e9f : 0.5f;
+            factor = (double)rounded(max_norm / rounded(*norm + 1e-6f));
+            factor = factor > 1 ? 1 : factor;
+            memcpy(copy, list[3].src, 50001 * size_of(type));
+            OK(mixprec_cuda_clip(list, count, type, norm, max_norm, NULL));
+            for (j = 0; j < 50001; j++) {
+                float want = rounded((float)value_at(copy, type, j) * (float)factor);
+                CHECK(code_at(list[3].dst, type, j) ==
+                          mixprec_encode((double)want, type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0),
+                      "%s: clipped element %zu", mixprec_dtype_name(type), j);
+            }
+            free(copy);
+        }
+        put(list[1].dst, type, 4321, (double)NAN);
+        OK(mixprec_cuda_amax(amax, list, count, type, NULL));
+        CHECK(*amax != *amax, "%s: amax %g hides a NaN", mixprec_dtype_name(type), (double)*amax);
+        for (i = 0; i < count; i++)
+            release(list[i].src);
+        release(norm);
+        release(workspace);
+    }
+}
+
+/* More blocks than a launch has, and a second launch with few. */
+static void test_norm_large(void) {
+    const size_t large = (size_t)8192 * 1030, count = 58;
+    mixprec_cuda_tensor list[58];
+    unsigned char *x = (unsigned char *)memory(large);
+    float *norm = (float *)memory(4);
+    size_t i, bytes;
+    void *workspace;
+    memset(x, 0x38, large); /* 1 in e4m3 */
+    for (i = 0; i < count; i++)
+        list[i].dst = NULL, list[i].src = x, list[i].n = i ? 100 : large;
+    bytes = mixprec_cuda_norm_workspace(list, count);
+    workspace = memory(bytes);
+    memset(workspace, 0xFF, bytes);
+    OK(mixprec_cuda_norm(norm, list, count, MIXPREC_E4M3, workspace, bytes, NULL));
+    CHECK(*norm == (float)sqrt((double)(large + 57 * 100)), "got %.9g", (double)*norm);
+    release(x);
+    release(norm);
+    release(workspace);
+}
+
+/* TransformerEngine's values: amax, then scale of e4m3, its power of two, scale of e5m2, its power of two, as bits. */
+static const uint32_t golden_scales[][5] = {{0x00000000u, 0x3f800000u, 0x3f800000u, 0x3f800000u, 0x3f800000u},
+                                            {0x00000001u, 0x7f7fffffu, 0x7f000000u, 0x7f7fffffu, 0x7f000000u},
+                                            {0x000116c2u, 0x7f7fffffu, 0x7f000000u, 0x7f7fffffu, 0x7f000000u},
+                                            {0x00800000u, 0x7f7fffffu, 0x7f000000u, 0x7f7fffffu, 0x7f000000u},
+                                            {0x02081ceau, 0x7f7fffffu, 0x7f000000u, 0x7f7fffffu, 0x7f000000u},
+                                            {0x0da24260u, 0x75b0b471u, 0x75800000u, 0x7930b471u, 0x79000000u},
+                                            {0x2b8cbcccu, 0x57cbba10u, 0x57800000u, 0x5b4bba10u, 0x5b000000u},
+                                            {0x33d6bf95u, 0x4f8583b0u, 0x4f800000u, 0x530583b0u, 0x53000000u},
+                                            {0x3a83126fu, 0x48dabfffu, 0x48800000u, 0x4c5abfffu, 0x4c000000u},
+                                            {0x3ee00000u, 0x44800000u, 0x44800000u, 0x48000000u, 0x48000000u},
+                                            {0x3f000000u, 0x44600000u, 0x44000000u, 0x47e00000u, 0x47800000u},
+                                            {0x3f800000u, 0x43e00000u, 0x43800000u, 0x47600000u, 0x47000000u},
+                                            {0x3fc00000u, 0x43955555u, 0x43800000u, 0x47155555u, 0x47000000u},
+                                            {0x3fe00000u, 0x43800000u, 0x43800000u, 0x47000000u, 0x47000000u},
+                                            {0x3fe66666u, 0x4378e38fu, 0x43000000u, 0x46f8e38fu, 0x46800000u},
+                                            {0x3ffeb852u, 0x43612029u, 0x43000000u, 0x46e12029u, 0x46800000u},
+                                            {0x40000000u, 0x43600000u, 0x43000000u, 0x46e00000u, 0x46800000u},
+                                            {0x40400000u, 0x43155555u, 0x43000000u, 0x46955555u, 0x46800000u},
+                                            {0x43df8000u, 0x3f80494eu, 0x3f800000u, 0x4300494eu, 0x43000000u},
+                                            {0x43e00000u, 0x3f800000u, 0x3f800000u, 0x43000000u, 0x43000000u},
+                                            {0x43e08000u, 0x3f7f6e0au, 0x3f000000u, 0x42ff6e0au, 0x42800000u},
+                                            {0x43e80000u, 0x3f772c23u, 0x3f000000u, 0x42f72c23u, 0x42800000u},
+                                            {0x43f00000u, 0x3f6eeeefu, 0x3f000000u, 0x42eeeeefu, 0x42800000u},
+                                            {0x43ff8000u, 0x3f607038u, 0x3f000000u, 0x42e07038u, 0x42800000u},
+                                            {0x44000000u, 0x3f600000u, 0x3f000000u, 0x42e00000u, 0x42800000u},
+                                            {0x47600000u, 0x3c000000u, 0x3c000000u, 0x3f800000u, 0x3f800000u},
+                                            {0x47700000u, 0x3beeeeefu, 0x3b800000u, 0x3f6eeeefu, 0x3f000000u},
+                                            {0x477fe000u, 0x3be01c04u, 0x3b800000u, 0x3f601c04u, 0x3f000000u},
+                                            {0x501502f9u, 0x33406a1fu, 0x33000000u, 0x36c06a1fu, 0x36800000u},
+                                            {0x7e967699u, 0x04be8ee2u, 0x04800000u, 0x083e8ee2u, 0x08000000u},
+                                            {0x7f7fffffu, 0x03e00001u, 0x03800000u, 0x07600001u, 0x07000000u},
+                                            {0x7f800000u, 0x3f800000u, 0x3f800000u, 0x3f800000u, 0x3f800000u},
+                                            {0x7fc00000u, 0x3f800000u, 0x3f800000u, 0x3f800000u, 0x3f800000u}};
+
+static void test_fp8_scale(void) {
+    const size_t count = sizeof golden_scales / sizeof *golden_scales;
+    float *amax = (float *)memory(count * 4), *scale = (float *)memory(count * 4),
+          *inverse = (float *)memory(count * 4);
+    size_t i;
+    int form;
+    for (i = 0; i < count; i++)
+        amax[i] = float_from_bits(golden_scales[i][0]);
+    for (form = 0; form < 4; form++) {
+        OK(mixprec_cuda_fp8_scale(scale, form == 3 ? NULL : inverse, amax, count,
+                                  form / 2 ? MIXPREC_E5M2 : MIXPREC_E4M3, form % 2, NULL));
+        for (i = 0; i < count; i++)
+            CHECK(float_bits(scale[i]) == golden_scales[i][1 + form] &&
+                      (form == 3 || inverse[i] == rounded(1.0f / scale[i])),
+                  "amax %a, form %d: scale %a, want %a", (double)amax[i], form, (double)scale[i],
+                  (double)float_from_bits(golden_scales[i][1 + form]));
+    }
+    release(amax);
+    release(scale);
+    release(inverse);
+}
+
+static float host_scale(float amax, mixprec_dtype type, int power_of_two) {
+    float scale = rounded((type == MIXPREC_E4M3 ? 448.0f : 57344.0f) / amax);
+    return amax == 0 ? 1 : power_of_two ? float_from_bits(float_bits(scale) & 0x7F800000u) : scale;
+}
+
+static void test_quantize(void) {
+    static const size_t shapes[][2] = {{1, 1}, {9, 130}, {128, 128}, {300, 260}, {17, 128}};
+    int t, form;
+    size_t s, i, j;
+    for (t = 0; t < 5; t++) {
+        mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
+        mixprec_cuda_quantized list[3];
+        float *state = (float *)memory(64);
+        for (i = 0; i < 3; i++) {
+            list[i].n = 5000 * i + 3;
+            list[i].src = memory(list[i].n * 4);
+            list[i].dst = memory(list[i].n, i);
+            fill((void *)list[i].src, type, list[i].n, 30);
+            state[2 * i] = 0.7f + (float)i * 20;
+            state[2 * i + 1] = 0;
+            list[i].scale = state + 2 * i;
+            list[i].amax = i == 1 ? NULL : state + 2 * i + 1;
+        }
+        OK(mixprec_cuda_quantize(list, 3, to, type, NULL));
+        for (i = 0; i < 3; i++) {
+            double largest = 0;
+            for (j = 0; j < list[i].n; j++) {
+                float x = (float)value_at(list[i].src, type, j);
+                uint32_t want = mixprec_encode((double)rounded(x * *list[i].scale), to, MIXPREC_ROUND_NEAREST_EVEN,
+                                               MIXPREC_OVERFLOW_SATURATE, 0);
+                largest = fabs((double)x) > largest ? fabs((double)x) : largest;
+                CHECK(code_at(list[i].dst, to, j) == want, "%s: tensor %zu, element %zu", mixprec_dtype_name(type), i,
+                      j);
+            }
+            CHECK(i == 1 || (double)*list[i].amax == largest, "%s: amax %g, want %g", mixprec_dtype_name(type),
+                  (double)state[2 * i + 1], largest);
+            release(list[i].src);
+            release(list[i].dst);
+        }
+        release(state);
+        for (s = 0; s < 5; s++)
+            for (form = 0; form < 4; form++) {
+                size_t rows = shapes[s][0], columns = shapes[s][1], high = form / 2 ? 128 : 1;
+                size_t bands = (columns + 127) / 128, blocks = (rows + high - 1) / high * bands, b;
+                void *src = memory(rows * columns * 4), *dst = memory(rows * columns);
+                float *inverse = (float *)memory(blocks * 4);
+                fill(src, type, rows * columns, 12);
+                if (s == 3)
+                    for (j = 0; j < 128; j++)
+                        put(src, type, 5 * columns + j, 0); /* a block of nothing */
+                OK(mixprec_cuda_quantize_blocks(dst, to, inverse, src, type, rows, columns, high, form % 2, NULL));
+                for (b = 0; b < blocks; b++) {
+                    size_t i0 = b / bands * high, j0 = b % bands * 128;
+                    float amax = 0, scale;
+                    for (i = i0; i < rows && i < i0 + high; i++)
+                        for (j = j0; j < columns && j < j0 + 128; j++)
+                            amax = fmaxf(amax, fabsf((float)value_at(src, type, i * columns + j)));
+                    scale = host_scale(amax, to, form % 2);
+                    CHECK(inverse[b] == rounded(1.0f / scale),
+                          "%zu x %zu form %d: block %zu: inverse scale %a, want %a", rows, columns, form, b,
+                          (double)inverse[b], (double)(1.0f / scale));
+                    for (i = i0; i < rows && i < i0 + high; i++)
+                        for (j = j0; j < columns && j < j0 + 128; j++) {
+                            float x = rounded((float)value_at(src, type, i * columns + j) * scale);
+                            CHECK(code_at(dst, to, i * columns + j) == mixprec_encode((double)x, to,
+                                                                                      MIXPREC_ROUND_NEAREST_EVEN,
+                                                                                      MIXPREC_OVERFLOW_SATURATE, 0),
+                                  "%zu x %zu form %d: element %zu, %zu", rows, columns, form, i, j);
+                        }
+                }
+                release(src);
+                release(dst);
+                release(inverse);
+            }
+    }
+}
+
+/* Four steps, the third skipped, of tensors of which one is not aligned; every operation rounded on its own. */
+static void test_optimizers(void) {
+    int sgd, t;
+    for (sgd = 0; sgd < 3; sgd++)
+        for (t = 0; t < 5; t++) {
+            static const size_t lengths[3] = {8192 + 5, 1, 1000};
+            mixprec_cuda_parameter list[3];
+            mixprec_cuda_optimizer_options o;
+            mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)memory(sizeof *state);
+            mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
+            float *p[3], *m[3], *v[3];
+            size_t i, j, index;
+            int step, taken = 0;
+            memset(&o, 0, sizeof o);
+            memset(state, 0, sizeof *state);
+            mixprec_scaler_init(scaler);
+            o.lr = 1e-2, o.weight_decay = sgd == 1 ? 0 : 0.1, o.beta1 = 0.9, o.beta2 = 0.999, o.epsilon = 1e-8;
+            o.momentum = sgd == 1 ? 0 : 0.9, o.nesterov = sgd == 2 && t % 2;
+            o.grad_type = compute_types[t], o.copy_type = compute_types[(t + 1) % 5];
+            o.copy_round = t % 2 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN, o.seed = 99;
+            if (t == 3)
+                o.copy_type = MIXPREC_BF16;
+            for (i = 0; i < 3; i++) {
+                size_t n = list[i].n = lengths[i], shift = i == 2 ? 4 : 0;
+                list[i].parameter = (float *)memory(n * 4, shift);
+                list[i].first = (float *)memory(n * 4, shift);
+                list[i].second = (float *)memory(n * 4, shift);
+                list[i].gradient = memory(n * 4, shift);
+                list[i].copy = i == 1 ? NULL : memory(n * 4, shift);
+                p[i] = (float *)malloc(n * 4), m[i] = (float *)calloc(n, 4), v[i] = (float *)calloc(n, 4);
+                memset(list[i].first, 0, n * 4);
+                memset(list[i].second, 0, n * 4);
+                fill(list[i].parameter, MIXPREC_F32, n, 1);
+                memcpy(p[i], list[i].parameter, n * 4);
+            }
+            for (step = 1; step <= 4; step++) {
+                scaler->found_inf = step == 3;
+                for (i = 0; i < 3; i++)
+                    fill((void *)list[i].gradient, o.grad_type, list[i].n, 2);
+                if (sgd)
+                    OK(mixprec_cuda_sgd(list, 3, &o, state, t ? scaler : NULL, NULL));
+                else
+                    OK(mixprec_cuda_adamw(list, 3, &o, state, t ? scaler : NULL, NULL));
+                if (t && step == 3)
+                    continue;
+                taken++;
+                for (i = 0, index = 0; i < 3; index += list[i++].n)
+                    for (j = 0; j < list[i].n; j++) {
+                        float g = (float)value_at(list[i].gradient, o.grad_type, j), x = p[i][j], d;
+                        if (sgd) {
+                            if (o.weight_decay != 0)
+                                g = rounded(g + rounded((float)o.weight_decay * x));
+                            if (o.momentum != 0) {
+                                m[i][j] = rounded(rounded((float)o.momentum * m[i][j]) + g);
+                                g = o.nesterov ? rounded(g + rounded((float)o.momentum * m[i][j])) : m[i][j];
+                            }
+                            x = rounded(x - rounded((float)o.lr * g));
+                        } else {
+                            float bias2 = (float)sqrt(1 - pow(o.beta2, taken));
+                            x = rounded(x * (float)(1 - o.lr * o.weight_decay));
+                            m[i][j] = rounded(rounded((float)o.beta1 * m[i][j]) + rounded((float)(1 - o.beta1) * g));
+                            v[i][j] = rounded(rounded((float)o.beta2 * v[i][j]) +
+                                              rounded(rounded((float)(1 - o.beta2) * g) * g));
+                            d = rounded(rounded(rounded(sqrtf(v[i][j])) / bias2) + (float)o.epsilon);
+                            x = rounded(x - rounded(rounded((float)(o.lr / (1 - pow(o.beta1, taken))) * m[i][j]) / d));
+                        }
+                        p[i][j] = x;
+                        CHECK(list[i].parameter[j] == x && (sgd == 1 || list[i].first[j] == m[i][j]) &&
+                                  (sgd || list[i].second[j] == v[i][j]),
+                              "%s %s step %d: tensor %zu, element %zu: p %a, want %a", sgd ? "SGD" : "AdamW",
+                              mixprec_dtype_name(o.grad_type), step, i, j, (double)list[i].parameter[j], (double)x);
+                        if (list[i].copy) {
+                            uint32_t want = mixprec_encode((double)x, o.copy_type, o.copy_round, MIXPREC_OVERFLOW_IEEE,
+                                                           mixprec_random_bits(o.seed + (uint64_t)taken, index + j));
+                            CHECK(code_at(list[i].copy, o.copy_type, j) == want,
+                                  "step %d: copy of tensor %zu, element %zu", step, i, j);
+                        }
+                    }
+                CHECK(state->step == taken, "step %d: counted %d", step, (int)state->step);
+            }
+            for (i = 0; i < 3; i++) {
+                for (j = 0; j < list[i].n; j++)
+                    CHECK(list[i].parameter[j] == p[i][j], "a skipped step changed tensor %zu, element %zu", i, j);
+                release(list[i].parameter), release(list[i].first), release(list[i].second);
+                release(list[i].gradient);
+                if (list[i].copy)
+                    release(list[i].copy);
+                free(p[i]), free(m[i]), free(v[i]);
+            }
+            release(state);
+            release(scaler);
+        }
+}
+
+/* ---- errors ---- */
+
+static void test_statuses(void) {
+    const size_t bytes = 4096;
+    unsigned char *block = (unsigned char *)memory(bytes), *saved = (unsigned char *)malloc(bytes);
+    float *x = (float *)(void *)block, *y = x + 256, *z = x + 512;
+    mixprec_convert_options how;
+    mixprec_gemm_desc d, good;
+    mixprec_cuda_gemm_options options;
+    mixprec_cuda_optimizer_options o;
+    mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)(void *)(x + 768);
+    mixprec_scaler *scaler = (mixprec_scaler *)(void *)(x + 800);
+    mixprec_cuda_tensor one = {y, x, 50}, bad;
+    mixprec_cuda_quantized quantized = {y, x, 50, z, NULL};
+    mixprec_cuda_parameter parameter = {x, y, z, x + 900, NULL, 50};
+    size_t size, i;
+    for (i = 0; i < bytes; i++)
+        block[i] = (unsigned char)(i * 37);
+    memcpy(saved, block, bytes);
+#define REFUSED(call, status)                                                                                          \
+    do {                                                                                                               \
+        mixprec_status got = call;                                                                                     \
+        finish();                                                                                                      \
+        CHECK(got == (status), "%s: got %d, want %d", #call, (int)got, (int)(status));                                 \
+        CHECK(!memcmp(block, saved, bytes), "%s: something was written", #call);                                       \
+    } while (0)
+    memset(&how, 0, sizeof how);
+    REFUSED(mixprec_cuda_convert(NULL, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, NULL, MIXPREC_F32, 50, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_convert(y, MIXPREC_NONE, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, x, (mixprec_dtype)MIXPREC_DTYPE_COUNT, 50, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, x, MIXPREC_F32, SIZE_MAX, NULL), MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_cuda_convert(x, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_convert(x + 1, MIXPREC_F32, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_OVERLAP);
+    how.round = (mixprec_round)6;
+    REFUSED(mixprec_cuda_convert_ex(y, MIXPREC_F16, x, MIXPREC_F32, 50, &how, NULL), MIXPREC_ERR_ROUND);
+    how.round = MIXPREC_ROUND_UP, how.overflow = (mixprec_overflow)3;
+    REFUSED(mixprec_cuda_convert_ex(y, MIXPREC_F16, x, MIXPREC_F32, 50, &how, NULL), MIXPREC_ERR_OVERFLOW);
+    how.overflow = MIXPREC_OVERFLOW_IEEE, how.scale = -1;
+    REFUSED(mixprec_cuda_convert_ex(y, MIXPREC_F16, x, MIXPREC_F32, 50, &how, NULL), MIXPREC_ERR_SCALE);
+    how.scale = 0, how.isa = MIXPREC_ISA_C;
+    REFUSED(mixprec_cuda_convert_ex(y, MIXPREC_F16, x, MIXPREC_F32, 50, &how, NULL), MIXPREC_ERR_ISA);
+    REFUSED(mixprec_cuda_convert(NULL, MIXPREC_F16, NULL, MIXPREC_F32, 0, NULL), MIXPREC_OK);
+
+    REFUSED(mixprec_cuda_convert_list(NULL, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_convert_list(&one, 1, MIXPREC_F64, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert_list(&one, 1, MIXPREC_F16, MIXPREC_I8, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert_list(&one, 1, MIXPREC_F16, MIXPREC_F32, (mixprec_overflow)3, NULL),
+            MIXPREC_ERR_OVERFLOW);
+    bad = one, bad.dst = NULL;
+    REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_NULL);
+    bad = one, bad.n = SIZE_MAX / 2;
+    REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_SIZE);
+    bad = one, bad.dst = x + 1;
+    REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_convert_transpose(NULL, NULL, MIXPREC_F16, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE,
+                                           NULL),
+            MIXPREC_ERR_NULL);
+    REFUSED(
+        mixprec_cuda_convert_transpose(NULL, y, MIXPREC_I8, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
+        MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert_transpose(NULL, y, MIXPREC_F16, x, MIXPREC_F32, 5, 5, NULL, (mixprec_overflow)9, NULL),
+            MIXPREC_ERR_OVERFLOW);
+    REFUSED(
+        mixprec_cuda_convert_transpose(NULL, x, MIXPREC_F32, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
+        MIXPREC_ERR_OVERLAP);
+    REFUSED(
+        mixprec_cuda_convert_transpose(y + 10, y, MIXPREC_F32, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
+        MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_convert_transpose(NULL, y, MIXPREC_F16, x, MIXPREC_F32, SIZE_MAX / 2, SIZE_MAX / 2, NULL,
+                                           MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_SIZE);
+
+    memset(&good, 0, sizeof good);
+    memset(&options, 0, sizeof options);
+    good.m = 8, good.n = 8, good.k = 8, good.a = x, good.b = y, good.c = z;
+    good.a_type = good.b_type = MIXPREC_BF16, good.c_type = MIXPREC_F32;
+#define GEMM(change, status)                                                                                           \
+    do {                                                                                                               \
+        d = good;                                                                                                      \
+        change;                                                                                                        \
+        REFUSED(mixprec_cuda_gemm_ex(&d, &options, NULL), status);                                                     \
+        memset(&options, 0, sizeof options);                                                                           \
+    } while (0)
+    REFUSED(mixprec_cuda_gemm_ex(NULL, NULL, NULL), MIXPREC_ERR_NULL);
+    GEMM(d.a = NULL, MIXPREC_ERR_NULL);
+    GEMM(d.b = NULL, MIXPREC_ERR_NULL);
+    GEMM(d.c = NULL, MIXPREC_ERR_NULL);
+    GEMM(d.a_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
+    GEMM(d.b_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
+    GEMM(d.c_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
+    GEMM((d.bias = x, d.bias_type = MIXPREC_F64), MIXPREC_ERR_DTYPE);
+    GEMM(d.trans_a = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
+    GEMM(d.trans_b = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
+    GEMM(d.round = (mixprec_round)6, MIXPREC_ERR_ROUND);
+    GEMM(d.overflow = (mixprec_overflow)3, MIXPREC_ERR_OVERFLOW);
+    GEMM(d.activation = (mixprec_activation)6, MIXPREC_ERR_ACTIVATION);
+    GEMM(d.isa = MIXPREC_ISA_C, MIXPREC_ERR_ISA);
+    GEMM(options.path = (mixprec_cuda_path)4, MIXPREC_ERR_ISA);
+    GEMM((d.a_type = MIXPREC_F16, options.path = MIXPREC_CUDA_PATH_MMA), MIXPREC_ERR_ISA);
+    GEMM((d.scale_a.values = x, d.scale_a.block_columns = 4, options.path = MIXPREC_CUDA_PATH_WMMA), MIXPREC_ERR_ISA);
+    GEMM(d.packed_size = 1, MIXPREC_ERR_PACKED);
+    GEMM(d.triangle = (mixprec_triangle)3, MIXPREC_ERR_TRIANGLE);
+    GEMM((d.triangle = MIXPREC_LOWER, d.n = 7), MIXPREC_ERR_TRIANGLE);
+    GEMM((d.triangle = MIXPREC_LOWER, d.row_end = 7), MIXPREC_ERR_TRIANGLE);
+    GEMM((d.row_begin = 3, d.row_end = 2), MIXPREC_ERR_RANGE);
+    GEMM(d.row_end = 9, MIXPREC_ERR_RANGE);
+    GEMM(d.lda = 7, MIXPREC_ERR_LEADING_DIMENSION);
+    GEMM(d.ldb = 7, MIXPREC_ERR_LEADING_DIMENSION);
+    GEMM(d.ldc = 7, MIXPREC_ERR_LEADING_DIMENSION);
+    GEMM((d.scale_a.values = x, d.scale_a.block_columns = 4, d.scale_a.ld = 1), MIXPREC_ERR_LEADING_DIMENSION);
+    GEMM(d.m = SIZE_MAX / 4, MIXPREC_ERR_SIZE);
+    GEMM((d.batch = SIZE_MAX / 4, d.stride_a = 64), MIXPREC_ERR_SIZE);
+    GEMM(d.a = z, MIXPREC_ERR_OVERLAP);
+    GEMM(d.b = z + 4, MIXPREC_ERR_OVERLAP);
+    GEMM((d.batch = 2, d.stride_c = 63), MIXPREC_ERR_OVERLAP);
+    GEMM((d.batch = 2, d.stride_a = 1024, d.stride_c = 64), MIXPREC_ERR_OVERLAP); /* the second A is C */
+    GEMM((d.k = 400, d.a_type = d.b_type = MIXPREC_E4M3, d.lda = d.ldb = 0, options.split_k = 2), MIXPREC_ERR_OVERLAP);
+    GEMM((d.c = (void *)0x10000000, d.k = 400, d.a = x, d.b = (void *)0x20000000, options.split_k = 2),
+         MIXPREC_ERR_WORKSPACE);
+    GEMM((d.c = (void *)0x10000000, d.k = 400, d.b = (void *)0x20000000, options.split_k = 2, d.workspace = block + 8,
+          d.workspace_size = 1 << 20),
+         MIXPREC_ERR_WORKSPACE);
+    GEMM(d.m = 0, MIXPREC_OK);
+    REFUSED(mixprec_cuda_gemm_workspace(&good, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_gemm_workspace(NULL, NULL, &size), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F16, 0, y, MIXPREC_F16, 8, 0,
+                              z, MIXPREC_F32, 8, NULL),
+            MIXPREC_ERR_LEADING_DIMENSION);
+
+    REFUSED(mixprec_cuda_scaler_unscale(NULL, &one, 1, MIXPREC_F32, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_scaler_unscale(scaler, &one, 1, MIXPREC_F64, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_scaler_unscale(scaler, &one, 1, MIXPREC_F32, MIXPREC_NONE, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_scaler_unscale(scaler, &bad, 1, MIXPREC_F32, MIXPREC_F32, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_scaler_update(NULL, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_norm(NULL, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F64, z, 800, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, z, 7, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, z + 1, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, NULL, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, NULL, 1, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_NONE, z, 1, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, 0, NULL), MIXPREC_ERR_SCALE);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, NAN, NULL), MIXPREC_ERR_SCALE);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, HUGE_VALF, NULL), MIXPREC_ERR_SCALE);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, -1, NULL), MIXPREC_ERR_SCALE);
+    REFUSED(mixprec_cuda_amax(NULL, &one, 1, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_amax(z, &one, 1, MIXPREC_I8, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_fp8_scale(NULL, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_F16, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
+    quantized.scale = NULL;
+    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 2, 0, NULL), MIXPREC_ERR_RANGE);
+    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_F32, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_quantize_blocks(NULL, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_quantize_blocks(x, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, SIZE_MAX / 2, 4, 1, 0, NULL),
+            MIXPREC_ERR_SIZE);
+
+    memset(&o, 0, sizeof o);
+    o.grad_type = MIXPREC_F32;
+    o.momentum = 0.9;
+#define OPTIMIZERS(change, status)                                                                                     \
+    do {                                                                                                               \
+        mixprec_cuda_optimizer_options kept = o;                                                                       \
+        mixprec_cuda_parameter kept_parameter = parameter;                                                             \
+        change;                                                                                                        \
+        REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), status);                                   \
+        REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), status);                                     \
+        o = kept;                                                                                                      \
+        parameter = kept_parameter;                                                                                    \
+    } while (0)
+    OPTIMIZERS(o.grad_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
+    OPTIMIZERS((parameter.copy = x + 960, o.copy_type = MIXPREC_F64), MIXPREC_ERR_DTYPE);
+    OPTIMIZERS((parameter.copy = x + 10, o.copy_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
+    OPTIMIZERS(o.copy_round = MIXPREC_ROUND_UP, MIXPREC_ERR_ROUND);
+    OPTIMIZERS(o.lr = (double)NAN, MIXPREC_ERR_SCALE);
+    OPTIMIZERS(o.weight_decay = -1, MIXPREC_ERR_SCALE);
+    OPTIMIZERS(parameter.parameter = NULL, MIXPREC_ERR_NULL);
+    OPTIMIZERS(parameter.gradient = NULL, MIXPREC_ERR_NULL);
+    OPTIMIZERS(parameter.first = NULL, MIXPREC_ERR_NULL);
+    OPTIMIZERS(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
+    o.beta1 = 1;
+    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
+    o.beta1 = 0, o.beta2 = (double)NAN;
+    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
+    o.beta2 = 0, o.epsilon = -1;
+    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
+    o.epsilon = 0, o.momentum = -1;
+    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
+    REFUSED(mixprec_cuda_adamw(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, NULL, scaler, NULL), MIXPREC_ERR_NULL);
+#ifndef TEST_ON_DEVICE
+    /* devices that cannot: too old; new, but the program holds code for an old one, in which a kernel is empty */
+    emulation_device.major = 7, emulation_device.minor = 0;
+    REFUSED(mixprec_cuda_gemm_ex(&good, NULL, NULL), MIXPREC_ERR_DEVICE);
+    REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_DEVICE);
+    REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
+    CHECK(strstr(mixprec_cuda_last_error(), "no kernel image"), "last error: %s", mixprec_cuda_last_error());
+    pretend_device(90, 4);
+    emulation_device.compiled = 75;
+    GEMM(options.path = MIXPREC_CUDA_PATH_MMA, MIXPREC_ERR_DEVICE);
+    GEMM(options.path = MIXPREC_CUDA_PATH_WMMA, MIXPREC_ERR_DEVICE);
+    emulation_device.compiled = 70;
+    REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
+    pretend_device(90, 4);
+    emulation_device.error = cudaErrorNoDevice;
+    REFUSED(mixprec_cuda_scaler_update(scaler, NULL, NULL), MIXPREC_ERR_DEVICE);
+    emulation_device.error = cudaErrorInvalidValue;
+    REFUSED(mixprec_cuda_adamw(&parameter, 0, &o, state, scaler, NULL), MIXPREC_ERR_CUDA);
+    emulation_device.error = cudaSuccess;
+    CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
+#endif
+#undef OPTIMIZERS
+#undef GEMM
+#undef REFUSED
+    release(block);
+    free(saved);
+}
+
+#ifndef TEST_ON_DEVICE
+/* The emulation itself: without a barrier the poison must show. */
+static void racy_kernel(float *out, int barrier) {
+    float *shared = (float *)(void *)mixprec_cuda_shared_();
+    shared[threadIdx.x] = (float)threadIdx.x;
+    if (barrier)
+        __syncthreads();
+    out[threadIdx.x] = shared[(threadIdx.x + 32) % 128];
+}
+static void test_emulation(void) {
+    float out[128];
+    int barrier, i;
+    for (barrier = 0; barrier < 2; barrier++) {
+        long nan = 0;
+        cudaLaunchConfig_t config = cudaLaunchConfig_t();
+        config.gridDim = dim3(1), config.blockDim = dim3(128), config.dynamicSmemBytes = 512;
+        CHECK(cudaLaunchKernelEx(&config, racy_kernel, out, barrier) == cudaSuccess, "launch");
+        for (i = 0; i < 128; i++)
+            nan += out[i] != out[i];
+        CHECK(barrier ? nan == 0 : nan >= 32, "%ld NaN %s a barrier", nan, barrier ? "with" : "without");
+    }
+}
+#endif
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        {"cuda: scalar narrowing of f32", test_scalar_narrow},
+        {"cuda: scalar encode, every format and mode", test_scalar_encode},
+        {"cuda: scalar decode, every code", test_scalar_decode},
+        {"cuda: scalar functions by name, random bits", test_scalar_names},
+#ifndef TEST_ON_DEVICE
+        {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
+#endif
+        {"cuda: convert, every pair of dtypes", test_convert},
+        {"cuda: convert, every float", test_convert_every_float},
+        {"cuda: convert lists", test_convert_list},
+        {"cuda: convert and transpose", test_convert_transpose},
+        {"cuda: GEMM, exact path", test_gemm_exact},
+        {"cuda: GEMM, the CPU's bits", test_gemm_bits},
+        {"cuda: GEMM, WMMA", test_gemm_wmma},
+        {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
+        {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
+        {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
+        {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
+        {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
+        {"cuda: the loss scaler", test_scaler},
+        {"cuda: norm, clip, amax", test_norm},
+        {"cuda: norm of more blocks than a launch has", test_norm_large},
+        {"cuda: fp8 scales of TransformerEngine", test_fp8_scale},
+        {"cuda: quantise to fp8", test_quantize},
+        {"cuda: AdamW and SGD", test_optimizers},
+        {"cuda: every error status", test_statuses},
+#ifndef TEST_ON_DEVICE
+        {"cuda: the emulation shows a missing barrier", test_emulation},
+#endif
+    };
+    size_t i;
+    test_init(argc, argv);
+#ifdef TEST_ON_DEVICE
+    if (mixprec_cuda_check() != MIXPREC_OK) {
+        test_skip("cuda: everything on a device", mixprec_cuda_last_error());
+        return test_summary();
+    }
+#endif
+    for (i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (test_begin(tests[i].name)) {
+            tests[i].run();
+            test_end();
+        }
+    return test_summary();
+}
