@@ -2051,8 +2051,7 @@ MIXPREC_INLINE float mixprec_quiet_(float x) {
 MIXPREC_INLINE double mixprec_polynomial_(const double *coefficients, int count, double x) {
     double sum = coefficients[0];
     int i;
-    for (i = 1; i < count; i++)
-        sum = mixprec_times_(sum, x) + coefficients[i];
+    MIXPREC_UNROLL_ for (i = 1; i < count; i++) sum = mixprec_times_(sum, x) + coefficients[i];
     return sum;
 }
 
@@ -2060,10 +2059,16 @@ MIXPREC_INLINE double mixprec_polynomial_(const double *coefficients, int count,
 MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
     static const double taylor[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
                                     1.0 / 24,      1.0 / 6,      0.5,         1.0,        1.0};
-    int n = (int)(mixprec_times_(x, 1.4426950408889634) + (x < 0 ? -0.5 : 0.5));
-    double r = x - mixprec_times_((double)n, 0.69314718055994531);
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52: a sum with it has n in its low bits */
+    double n = mixprec_times_(x, 1.4426950408889634) + shift, r;
+    uint64_t bits;
+    MIXPREC_KEEP_(n);
+    bits = mixprec_f64_bits_(n);
+    n -= shift;
+    MIXPREC_KEEP_(n);
+    r = x - mixprec_times_(n, 0.69314718055994531);
     MIXPREC_KEEP_(r);
-    return mixprec_times_(mixprec_polynomial_(taylor, 11, r), mixprec_f64_from_bits_((uint64_t)(1023 + n) << 52));
+    return mixprec_times_(mixprec_polynomial_(taylor, 11, r), mixprec_f64_from_bits_((1023 + bits) << 52));
 }
 
 /* erf(x) / x for |x| <= 1, from y = x^2: interpolates at the Chebyshev nodes. Relative error 9e-13. */
@@ -7752,10 +7757,18 @@ typedef struct mixprec_tensor_ {
 } mixprec_tensor_;
 
 static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
-    mixprec_load_(t->kernels, dst, t->data + index * mixprec_size_of_(t->type), t->type, n);
+    const char *from = t->data + index * mixprec_size_of_(t->type);
+    if (n < 8 && t->type != MIXPREC_F32) /* not a whole unit for so few */
+        mixprec_load_c_(dst, from, t->type, n);
+    else
+        mixprec_load_(t->kernels, dst, from, t->type, n);
 }
 static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
-    mixprec_store_(t->kernels, t->data + index * mixprec_size_of_(t->type), t->type, src, n, &mixprec_nearest_);
+    char *to = t->data + index * mixprec_size_of_(t->type);
+    if (n < 8 && t->type != MIXPREC_F32)
+        mixprec_store_c_(to, t->type, src, n, &mixprec_nearest_);
+    else
+        mixprec_store_(t->kernels, to, t->type, src, n, &mixprec_nearest_);
 }
 
 /* exp(x) for any x, in f64; 0 where it is far below fp32. */
