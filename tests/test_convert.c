@@ -244,14 +244,14 @@ static void fill_groups(void *array, mixprec_dtype type, size_t n) {
         uint64_t random = oracle_random();
         double x = 1 + ldexp((double)(random >> 12), -52);
         if (i % 64 == 0)
-            kind = i < 1280 ? 0 : (size_t)(random >> 8) % 8;
+            kind = i < 1280 ? 0 : i / 64 % 8;
         switch (kind) {
         case 0: x = ldexp(x, (int)(random % 16) - 8); break;
-        case 1: x = random % 4 ? x : 0; break;
+        case 1: x = random % 4 ? 2 - ldexp((double)(random >> 9 & 2047), -23) : 0; break; /* just below 2 */
         case 2: x = 0; break;
         case 3: x = ldexp(x, (int)(random % 80) - 40); break;
-        case 4: x = ldexp(x, (i / 64 % 2 ? 60 : 61) - 1 - (int)(random % 3)); break;
-        case 5: x = ldexp(x, (i / 64 % 2 ? -48 : -49) - (int)(random % 3)); break;
+        case 4: x = ldexp(x, (i / 512 % 2 ? 60 : 61) - 1 - (int)(random % 3)); break;
+        case 5: x = ldexp(x, (i / 512 % 2 ? -48 : -49) - (int)(random % 3)); break;
         case 6: x = ldexp(x, (int)(random % 24) - 20); break;
         default: put(array, type, i, interesting(type)); continue;
         }
