@@ -358,7 +358,7 @@ static void pretend_device(int arch, int multiprocessors) {
 }
 #endif
 
-/* A matrix of a batch: `count` of rows x columns elements, ld and stride wider than need be, NaN between (i8: noise). */
+/* A matrix of a batch: `count` of rows x columns elements, ld and stride wider than need be, NaN between. */
 typedef struct {
     void *data;
     mixprec_dtype type;
