@@ -11,12 +11,12 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -We
 export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
-TESTS = scalar convert gemm scaler
+TESTS = convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint layers
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick test-cuda check $(addprefix check-,toc compile symbols readme builds targets size bench cuda) format clean
+.PHONY: help all test test-quick test-cuda check $(addprefix check-,toc compile symbols readme train builds targets size neon bench cuda) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,12 +26,12 @@ all: $(TEST_PROGRAMS) ## build the test programs
 
 # The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
 
-TEST_STEPS = test_convert test_scalar test_gemm test_scaler test_cuda check_compile check_symbols check_readme check_toc
+TEST_STEPS = $(TESTS:%=test_%) test_cuda check_compile check_symbols check_readme check_train check_toc
 test: ## all tests on this machine; ends with the number passed, failed and skipped
 	@rm -rf $(BUILD)/test
 	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
 
-QUICK_STEPS = test_convert test_scalar test_gemm test_scaler test_cuda check_toc
+QUICK_STEPS = $(TESTS:%=test_%) test_cuda check_toc
 test-quick: ## samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
@@ -49,12 +49,16 @@ check-symbols: ## names and globals of the object, freestanding builds, several 
 	@sh tests/check_symbols.sh
 check-readme: ## the README's programs compile and print what it says
 	@sh tests/check_readme.sh
+check-train: ## the example of training, and the training benchmark in short
+	@sh tests/check_train.sh
 check-builds: ## the quick tests in other configurations, with sanitizers, 32-bit
 	@sh tests/check_builds.sh
 check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
+check-neon: ## all 2^32 floats in every mode and policy on NEON, emulated: hours, with progress
+	@sh tests/check_targets.sh --neon
 check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
 	@sh tests/check_bench.sh
 check-cuda: ## mixprec_cuda.cuh for every GPU architecture: spills, machine code, compile time; needs nvcc
@@ -91,4 +95,4 @@ $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/check/check_%.log: FORCE ; $(RUN_CHECK)
 FORCE:
 
--include bench/bench.mk bench/bench_cuda.mk tests/proofs/proofs.mk
+-include bench/bench.mk bench/train.mk bench/bench_cuda.mk tests/proofs/proofs.mk

@@ -160,6 +160,7 @@ void bench_formats(void);
 void bench_convert(void);
 void bench_gemm(void);
 void bench_scaler(void);
+void bench_optim(void);
 
 /* Milliseconds for dot(A, A^T), A 1024 x 65536, on a T4 GPU as its authors report; NaN for other formats. */
 double bench_published(mixprec_dtype dtype);

@@ -16,23 +16,29 @@ typedef struct gemm_case {
     int is_gram;   /* B is A; one format at a time, to save memory */
 } gemm_case;
 
+/* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
+typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, NATIVE, TWO_THREADS } gemm_variant;
+static const char *const variant_names[] = {"mixprec", "mixprec packed", "mixprec scaled", "mixprec native",
+                                            "mixprec 2 cores"};
+
 typedef struct gemm_run {
     const gemm_case *shape;
     mixprec_dtype dtype;
+    gemm_variant variant;
     mixprec_isa isa;        /* of the library */
     const bench_peer *peer; /* NULL: the library, or the triple loop */
     int is_triple_loop;
     const double *original_a, *original_b;
-    const unsigned char *a, *b;
-    size_t b_bytes, copies, turn;
+    const unsigned char *a, *b, *packed;
+    size_t b_bytes, packed_bytes, copies, turn;
     void *c;
     double error, error_of_sum;
 } gemm_run;
 
 /* One format's operands, shared by the implementations. */
 typedef struct gemm_operands {
-    unsigned char *a, *b, *c;
-    size_t b_bytes, copies;
+    unsigned char *a, *b, *c, *packed;
+    size_t b_bytes, packed_bytes, copies;
 } gemm_operands;
 
 #define MAX_RUNS 48
@@ -47,40 +53,55 @@ static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
 
 /* ---- one product ---- */
 
-static void library_gemm(const gemm_run *run, const unsigned char *b, size_t row, size_t rows, size_t column,
-                         size_t columns) {
-    const gemm_case *shape = run->shape;
-    size_t size = mixprec_dtype_size(run->dtype);
+static mixprec_gemm_desc describe(const gemm_case *shape, mixprec_dtype dtype, mixprec_isa isa) {
     mixprec_gemm_desc desc;
     memset(&desc, 0, sizeof(desc));
     desc.trans_b = shape->tb;
-    desc.m = rows;
-    desc.n = columns;
+    desc.m = shape->m;
+    desc.n = shape->n;
     desc.k = shape->k;
-    desc.a = run->a + row * shape->k * size;
-    desc.lda = shape->k;
-    desc.b = b + column * (shape->tb ? shape->k : 1) * size;
-    desc.ldb = shape->tb ? shape->k : shape->n;
-    desc.a_type = desc.b_type = run->dtype;
-    desc.c_type = accumulator_of(run->dtype);
-    desc.c = (unsigned char *)run->c + (row * shape->n + column) * mixprec_dtype_size(desc.c_type);
-    desc.ldc = shape->n;
-    desc.isa = run->isa;
+    desc.a_type = desc.b_type = dtype;
+    desc.c_type = accumulator_of(dtype);
+    desc.isa = isa;
+    return desc;
+}
+
+typedef struct parallel_tasks {
+    void (*task)(void *data, size_t index);
+    void *data;
+} parallel_tasks;
+
+static void run_tasks(void *context, size_t begin, size_t end) {
+    const parallel_tasks *tasks = context;
+    for (; begin < end; begin++)
+        tasks->task(tasks->data, begin);
+}
+static void parallel_for(void *context, size_t count, void (*task)(void *data, size_t index), void *data) {
+    parallel_tasks tasks = {task, data};
+    (void)context;
+    bench_parallel((int)count, count, 1, run_tasks, &tasks);
+}
+
+#define ONES_4(x) x, x, x, x
+static void library_gemm(const gemm_run *run, const unsigned char *b) {
+    static const float ones[64] = {ONES_4(ONES_4(ONES_4(1)))};
+    const mixprec_scales blocks = {ones, 128, 128, 0};
+    mixprec_gemm_desc desc = describe(run->shape, run->dtype, run->isa);
+    desc.a = run->a;
+    desc.b = b;
+    desc.c = run->c;
+    desc.parallel_for = parallel_for;
+    desc.threads = run->variant == TWO_THREADS ? 2 : (size_t)bench_option.threads;
+    if (run->variant == PACKED)
+        desc.packed_size = run->packed_bytes;
+    desc.native = run->variant == NATIVE;
+    if (run->variant == BLOCK_SCALES)
+        desc.scale_a = desc.scale_b = blocks;
     bench_check(mixprec_gemm_ex(&desc));
 }
 
 static const unsigned char *current_b(const gemm_run *run) {
-    return run->b + run->turn * run->b_bytes;
-}
-
-static void rows_of_c(void *context, size_t begin, size_t end) {
-    const gemm_run *run = context;
-    library_gemm(run, current_b(run), begin, end - begin, 0, run->shape->n);
-}
-
-static void columns_of_c(void *context, size_t begin, size_t end) {
-    const gemm_run *run = context;
-    library_gemm(run, current_b(run), 0, run->shape->m, begin, end - begin);
+    return run->variant == PACKED ? run->packed + run->turn * run->packed_bytes : run->b + run->turn * run->b_bytes;
 }
 
 /* What a programmer writes first, in the order that a compiler can make something of. */
@@ -101,10 +122,8 @@ static void run_gemm(void *context) {
         triple_loop(shape, (const float *)(const void *)run->a, (const float *)(const void *)current_b(run), run->c);
     else if (run->peer)
         run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, run->a, current_b(run), run->c);
-    else if (shape->m < 256 && shape->tb) /* too few rows to split: each thread has its rows of the weights */
-        bench_parallel(bench_option.threads, shape->n, 64, columns_of_c, run);
     else
-        bench_parallel(bench_option.threads, shape->m, 64, rows_of_c, run);
+        library_gemm(run, current_b(run));
     bench_use(run->c);
 }
 
@@ -179,6 +198,16 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
                 mixprec_convert(operands->b + copy * operands->b_bytes, dtype, b, MIXPREC_F64, shape->n * shape->k));
     }
     operands->c = bench_alloc(shape->m * shape->n * (dtype == MIXPREC_F64 ? 8 : 4));
+    operands->packed = NULL;
+    if (shape->streams_b && dtype == MIXPREC_F16) {
+        mixprec_gemm_desc desc = describe(shape, dtype, MIXPREC_ISA_AUTO);
+        desc.b = operands->b;
+        bench_check(mixprec_gemm_pack_b_size(&desc, &operands->packed_bytes));
+        operands->packed = bench_alloc(operands->packed_bytes * operands->copies);
+        for (copy = 0; copy < operands->copies; copy++)
+            bench_check(
+                mixprec_gemm_pack_b(&desc, operands->packed + copy * operands->packed_bytes, operands->packed_bytes));
+    }
 }
 
 /* Seconds that the run would take, from a small product; infinite when a peer cannot do it. */
@@ -190,7 +219,10 @@ static double expected_seconds(const gemm_run *run) {
     small.shape = &small_shape;
     small.a = small.b = (const unsigned char *)zeros;
     small.copies = 1;
+    small.variant = PLAIN;
     small.c = zeros + 2 * 128 * 128;
+    if (run->peer && strchr(run->peer->name, ' ')) /* a form for few shapes: as fast as the general one, or faster */
+        return 0;
     if (!run->peer || run->peer->gemm(MIXPREC_NO_TRANS, 128, 128, 128, zeros, zeros, small.c) == 0)
         for (i = 0; i < 4; i++) {
             double start = bench_now();
@@ -222,7 +254,7 @@ static void print_header(const gemm_case *shape) {
     else
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s\n", shape->name, (double)shape->m, (double)shape->n,
                (double)shape->k, shape->tb ? ", B as n x k rows" : "");
-    printf("  %-5s %-20s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
+    printf("  %-5s %-22s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
            shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "read" : "peak",
            shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
 }
@@ -245,7 +277,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     bench_record(&timing->key, "error_of_sum", run->error_of_sum);
     if (shape->streams_b)
         bench_record(&timing->key, "gb_per_s", gb_per_s);
-    printf("  %-5s %-20s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
+    printf("  %-5s %-22s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
            1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, limit, 100 * share);
     if (f32_seconds > 0) {
         bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
@@ -267,7 +299,7 @@ static double best_seconds(const gemm_run *runs, const bench_timing *timings, in
     int i;
     for (i = 0; i < count; i++)
         if (runs[i].dtype == dtype && (runs[i].peer != NULL) == of_peer && !runs[i].is_triple_loop &&
-            (best <= 0 || timings[i].best < best))
+            runs[i].variant == PLAIN && (best <= 0 || timings[i].best < best))
             best = timings[i].best;
     return best;
 }
@@ -289,6 +321,10 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     timing->context = &plan->runs[plan->count];
     timing->limit = run->shape->streams_b ? bench_read_limit() : bench_multiply_add_limit(accumulator_of(run->dtype));
     timing->key = bench_key_of(run->shape->suite, run->shape->name, run->dtype, run->isa);
+    if (run->variant != PLAIN)
+        timing->key.impl = variant_names[run->variant];
+    if (run->variant == TWO_THREADS)
+        timing->key.threads = 2;
     if (run->is_triple_loop) {
         timing->key.threads = 1;
         timing->key.impl = "triple-loop";
@@ -326,6 +362,25 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         run.isa = paths[path];
         add_run(plan, &run, path == path_count - 1 ? 8 : limit);
     }
+    run.isa = paths[path_count - 1];
+    if (shape->all_paths && shape->m >= 1024) {
+        run.variant = BLOCK_SCALES;
+        if (dtype == MIXPREC_E4M3 && shape->m == 1024)
+            add_run(plan, &run, limit);
+        run.variant = TWO_THREADS;
+        if ((dtype == MIXPREC_F32 || dtype == MIXPREC_F16) && bench_option.threads == 1 && bench_machine.cores > 1)
+            add_run(plan, &run, limit);
+    }
+    run.variant = NATIVE;
+    if (dtype == MIXPREC_BF16 && mixprec_native_available(dtype, dtype) && shape->m > 4) /* fewer do without */
+        add_run(plan, &run, limit);
+    if (operands->packed) {
+        run.variant = PACKED;
+        run.packed = operands->packed;
+        run.packed_bytes = operands->packed_bytes;
+        add_run(plan, &run, limit);
+    }
+    run.variant = PLAIN;
     run.isa = MIXPREC_ISA_C;
     if (dtype == MIXPREC_F32 && shape->m == 256) {
         run.is_triple_loop = 1;
@@ -333,7 +388,8 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         run.is_triple_loop = 0;
     }
     for (peer = 0; peer < peer_count; peer++)
-        if (peers[peer].dtype == dtype) {
+        if (peers[peer].dtype == dtype && (!strstr(peers[peer].name, "gemv") || shape->m == 1) &&
+            (!strstr(peers[peer].name, "syrk") || shape->is_gram)) {
             run.peer = &peers[peer];
             add_run(plan, &run, limit);
         }
@@ -374,6 +430,7 @@ static void measure_formats(const gemm_case *shape, const mixprec_dtype *dtypes,
             free(operands[i].b);
         free(operands[i].a);
         free(operands[i].c);
+        free(operands[i].packed);
     }
 }
 
@@ -417,12 +474,17 @@ double bench_published(mixprec_dtype dtype) {
 
 void bench_gemm(void) {
     static const gemm_case cases[] = {
+        {"gemm", "16", MIXPREC_NO_TRANS, 16, 16, 16, 0, 0, 0},
+        {"gemm", "64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0},
         {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0},
         {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0},
         {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0},
         {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0},
         {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0},
+        {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0},
+        {"batch", "4x4096x4096", MIXPREC_TRANS, 4, 4096, 4096, 0, 1, 0},
         {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0},
+        {"batch", "16x4096x4096", MIXPREC_TRANS, 16, 4096, 4096, 0, 1, 0},
         {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0},
         {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1},
     };

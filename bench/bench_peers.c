@@ -16,6 +16,26 @@ static int openblas_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, cons
     return 0;
 }
 
+static int openblas_gemv(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    if (m != 1)
+        return 1;
+    cblas_sgemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, (int)(tb ? n : k), (int)(tb ? k : n), 1, b,
+                (int)(tb ? k : n), a, 1, 0, c, 1);
+    return 0;
+}
+
+static int openblas_syrk(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    float *x = c;
+    size_t i, j;
+    if (a != b || !tb || m != n)
+        return 1;
+    cblas_ssyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);
+    for (i = 0; i < n; i++) /* it leaves the other triangle; the library fills it */
+        for (j = 0; j < i; j++)
+            x[j * n + i] = x[i * n + j];
+    return 0;
+}
+
 static int openblas_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b,
                 (int)(tb ? k : n), 0, c, (int)n);
@@ -157,13 +177,15 @@ static const char *onednn_core(void) {
 #endif
 
 int bench_peers(const bench_peer **peers) {
-    static bench_peer list[9];
+    static bench_peer list[16];
     static int count;
     if (!count) {
 #ifdef BENCH_OPENBLAS
         openblas_set_num_threads(bench_option.threads);
         list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F32, openblas_f32};
         list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F64, openblas_f64};
+        list[count++] = (bench_peer){"OpenBLAS gemv", openblas_get_corename(), MIXPREC_F32, openblas_gemv};
+        list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), MIXPREC_F32, openblas_syrk};
 #endif
 #ifdef BENCH_BLIS
         bli_thread_set_num_threads(bench_option.threads);

@@ -76,7 +76,7 @@ else
 fi
 
 for option in MIXPREC_STATIC MIXPREC_NO_SIMD MIXPREC_NO_STDLIB MIXPREC_MAX_ISA=1 MIXPREC_MAX_ISA=2 \
-    MIXPREC_GEMM_STACK=0; do
+    MIXPREC_GEMM_STACK=0 MIXPREC_NO_LAYERS; do
     implementation "$CC" -std=c99 -O1 -D$option
 done
 for convert in "" -DMIXPREC_NO_CONVERT; do

@@ -1,10 +1,36 @@
 #!/bin/sh
 # Other machines, emulated: the quick tests on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512
-# (Haswell), and on AArch64; the size of the scalar conversions on a Cortex-M0+; the bits of conversions and products
-# on a Cortex-M4.
-# Run from the repository's root: sh tests/check_targets.sh [--size]     --size: only the Cortex-M0+
+# (Haswell), and on AArch64 with and without its dot-product units; the size of the scalar conversions on a Cortex-M0+;
+# the bits of conversions, products and steps of training on a Cortex-M4.
+# Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
+#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: hours
 
 . tests/check.sh
+
+build_for_aarch64() {
+    aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread -o "$work/test_aarch64" "tests/$1.c" -lm
+}
+
+if [ "${1-}" = --neon ]; then
+    if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
+        missing "targets: every float on AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
+    elif check "targets: AArch64: test_convert compiles" build_for_aarch64 test_convert; then
+        # these show how far they are
+        for filter in "every float" "a sample of the floats"; do
+            if qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64" --filter "$filter"; then
+                pass "targets: AArch64: test_convert, $filter"
+            else
+                fail "targets: AArch64: test_convert, $filter" "see above"
+            fi
+        done
+        if build_for_aarch64 whole_convert && qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"; then
+            pass "targets: AArch64: every float in every mode"
+        else
+            fail "targets: AArch64: every float in every mode" "see above"
+        fi
+    fi
+    summary
+fi
 
 size_on_cortexm0() {
     arm-none-eabi-gcc -mthumb -mcpu=cortex-m0plus -Os -std=c99 $warnings -c -o "$work/m0.o" tests/compile_cortexm0.c &&
@@ -28,7 +54,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 elif ! have qemu-x86_64; then
     missing "targets: other x86-64 CPUs" qemu-x86_64
 else
-    for test in convert gemm scaler; do
+    for test in convert gemm scaler layers; do
         check "targets: x86-64: test_$test compiles" \
             $CC -std=gnu11 -O2 -pthread -o "$work/test" "tests/test_$test.c" -lm &&
             for cpu in Nehalem IvyBridge Haswell; do
@@ -42,10 +68,15 @@ fi
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
-    for test in scalar convert gemm scaler; do
-        check "targets: AArch64: test_$test compiles" aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread \
-            -o "$work/test_aarch64" "tests/test_$test.c" -lm &&
+    for test in scalar convert gemm scaler layers; do
+        check "targets: AArch64: test_$test compiles" build_for_aarch64 "test_$test" &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
+        if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then
+            for filter in .native dot-product; do
+                check_quick "targets: AArch64 with BF16 and FHM: test_gemm, $filter" \
+                    qemu-aarch64 -cpu max "$work/test_aarch64" --filter "$filter"
+            done
+        fi
     done
 fi
 
@@ -56,12 +87,12 @@ same_bits_on_cortexm4() {
         arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2 -std=c99 $warnings \
             --specs=picolibc.specs --oslib=semihost --crt0=hosted \
             -Wl,--defsym=__flash=0x0 -Wl,--defsym=__flash_size=0x40000 \
-            -Wl,--defsym=__ram=0x20000000 -Wl,--defsym=__ram_size=0x8000 \
+            -Wl,--defsym=__ram=0x20000000 -Wl,--defsym=__ram_size=0x10000 \
             -o "$work/m4.elf" tests/compile_cortexm4.c &&
         timeout 60 qemu-system-arm -M mps2-an386 -cpu cortex-m4 -nographic \
             -semihosting-config enable=on,target=native -kernel "$work/m4.elf" </dev/null 2>&1 |
         tr -d '\r' >"$work/m4.out" &&
-        diff "$work/here.out" "$work/m4.out" && grep -q 'status 0' "$work/here.out"
+        diff "$work/here.out" "$work/m4.out" && [ "$(grep -c 'status 0$' "$work/here.out")" -eq 3 ]
 }
 if have arm-none-eabi-gcc && have qemu-system-arm; then
     check "targets: Cortex-M4 computes the bits of this machine" same_bits_on_cortexm4

@@ -1,5 +1,6 @@
-/* The same program for a microcontroller and for this machine: prints a hash of conversions between all formats and
-   one of matrix products. Both must print the same two lines (make check-targets runs it on an emulated Cortex-M4).
+/* The same program for a microcontroller and for this machine: prints a hash of conversions between all formats, one of
+   matrix products and one of steps of training. Both must print the same lines (make check-targets runs it on an
+   emulated Cortex-M4).
 
        cc -O2 -o cortexm4 tests/compile_cortexm4.c && ./cortexm4 */
 #define MIXPREC_IMPLEMENTATION
@@ -39,6 +40,122 @@ static void fill_codes(void *x, mixprec_dtype dtype, uint32_t stream, size_t n) 
         else
             ((uint8_t *)x)[i] = (uint8_t)code;
     }
+}
+
+/* ---- a few steps of training, with every piece of a real one ---- */
+
+enum { TOKENS = 12, VOCABULARY = 9, WIDTH = 8, HIDDEN = 20, STEPS = 3 };
+
+/* Weights of fp16 with fp32 masters, and AdamW's moments. */
+typedef struct weights {
+    size_t n;
+    float master[VOCABULARY * HIDDEN], moment1[VOCABULARY * HIDDEN], moment2[VOCABULARY * HIDDEN];
+    uint16_t model[VOCABULARY * HIDDEN], grad[VOCABULARY * HIDDEN];
+} weights;
+static weights table, gamma, dense, bias, head;
+
+static void start_weights(weights *w, size_t n, uint32_t stream, float centre) {
+    size_t i;
+    w->n = n;
+    for (i = 0; i < n; i++)
+        w->master[i] = centre + (float)(int32_t)mixprec_random_bits(stream, i) / 8589934592.0f; /* +-1/4 */
+    mixprec_convert(w->model, MIXPREC_F16, w->master, MIXPREC_F32, n);
+}
+
+static mixprec_status multiply(mixprec_transpose ta, const void *a, mixprec_transpose tb, const void *b, void *c,
+                               size_t m, size_t n, size_t k) {
+    return mixprec_gemm(ta, tb, m, n, k, 1, a, MIXPREC_F16, ta ? m : k, b, MIXPREC_F16, tb ? k : n, 0, c, MIXPREC_F16,
+                        n);
+}
+
+static mixprec_status train(void) {
+    static weights *const all[] = {&table, &gamma, &dense, &bias, &head};
+    static uint16_t x[TOKENS * WIDTH], normal[TOKENS * WIDTH], linear[TOKENS * HIDDEN], active[TOKENS * HIDDEN],
+        logits[TOKENS * VOCABULARY], gradient[TOKENS * HIDDEN], back[TOKENS * HIDDEN];
+    static float mean[TOKENS], rstd[TOKENS], losses[TOKENS], sums[VOCABULARY * WIDTH];
+    int32_t tokens[TOKENS], targets[TOKENS];
+    mixprec_status status = MIXPREC_OK;
+    mixprec_scaler scaler;
+    mixprec_adam adam;
+    int step;
+    size_t i;
+    start_weights(&table, VOCABULARY * WIDTH, 21, 0);
+    start_weights(&gamma, WIDTH, 22, 1);
+    start_weights(&dense, WIDTH * HIDDEN, 23, 0);
+    start_weights(&bias, HIDDEN, 24, 0);
+    start_weights(&head, HIDDEN * VOCABULARY, 25, 0);
+    mixprec_scaler_init(&scaler);
+    mixprec_adamw_init(&adam);
+    for (step = 0; step < STEPS; step++) {
+        double squares, total = 0;
+        for (i = 0; i < TOKENS; i++) {
+            tokens[i] = (int32_t)(mixprec_random_bits(26, (uint64_t)step * TOKENS + i) % VOCABULARY);
+            targets[i] = (tokens[i] * 2 + 1) % VOCABULARY;
+        }
+        /* forward */
+        status |= mixprec_embedding(x, MIXPREC_F16, table.model, MIXPREC_F16, tokens, TOKENS, VOCABULARY, WIDTH);
+        status |= mixprec_layer_norm(normal, MIXPREC_F16, mean, rstd, x, MIXPREC_F16, gamma.model, NULL, MIXPREC_F16,
+                                     TOKENS, WIDTH, 1e-5);
+        status |= multiply(MIXPREC_NO_TRANS, normal, MIXPREC_NO_TRANS, dense.model, linear, TOKENS, HIDDEN, WIDTH);
+        status |= mixprec_bias_add(linear, MIXPREC_F16, linear, MIXPREC_F16, bias.model, MIXPREC_F16, TOKENS, HIDDEN);
+        status |= mixprec_activate(active, MIXPREC_F16, linear, MIXPREC_F16, TOKENS * HIDDEN, MIXPREC_ACTIVATION_GELU);
+        status |= mixprec_dropout(active, MIXPREC_F16, active, MIXPREC_F16, TOKENS * HIDDEN, 0.1f, 27,
+                                  (uint64_t)step * TOKENS * HIDDEN);
+        status |= multiply(MIXPREC_NO_TRANS, active, MIXPREC_NO_TRANS, head.model, logits, TOKENS, VOCABULARY, HIDDEN);
+        /* loss and backward */
+        status |= mixprec_cross_entropy(logits, MIXPREC_F16, losses, logits, MIXPREC_F16, targets, TOKENS, VOCABULARY,
+                                        (double)mixprec_scaler_scale(&scaler, 1) / TOKENS);
+        hash_bytes(losses, sizeof losses);
+        status |= multiply(MIXPREC_TRANS, active, MIXPREC_NO_TRANS, logits, head.grad, HIDDEN, VOCABULARY, TOKENS);
+        status |= multiply(MIXPREC_NO_TRANS, logits, MIXPREC_TRANS, head.model, gradient, TOKENS, HIDDEN, VOCABULARY);
+        status |= mixprec_dropout(gradient, MIXPREC_F16, gradient, MIXPREC_F16, TOKENS * HIDDEN, 0.1f, 27,
+                                  (uint64_t)step * TOKENS * HIDDEN);
+        status |= mixprec_activate_backward(gradient, MIXPREC_F16, gradient, MIXPREC_F16, linear, MIXPREC_F16,
+                                            TOKENS * HIDDEN, MIXPREC_ACTIVATION_GELU);
+        status |= multiply(MIXPREC_TRANS, normal, MIXPREC_NO_TRANS, gradient, dense.grad, WIDTH, HIDDEN, TOKENS);
+        memset(sums, 0, sizeof sums);
+        status |= mixprec_bias_gradient(sums, gradient, MIXPREC_F16, TOKENS, HIDDEN, 0);
+        status |= mixprec_convert(bias.grad, MIXPREC_F16, sums, MIXPREC_F32, HIDDEN);
+        status |= multiply(MIXPREC_NO_TRANS, gradient, MIXPREC_TRANS, dense.model, back, TOKENS, WIDTH, HIDDEN);
+        memset(sums, 0, sizeof sums);
+        status |= mixprec_layer_norm_backward(back, MIXPREC_F16, sums, NULL, back, MIXPREC_F16, x, MIXPREC_F16,
+                                              gamma.model, MIXPREC_F16, mean, rstd, TOKENS, WIDTH);
+        status |= mixprec_convert(gamma.grad, MIXPREC_F16, sums, MIXPREC_F32, WIDTH);
+        memset(sums, 0, sizeof sums);
+        status |= mixprec_embedding_gradient(sums, back, MIXPREC_F16, tokens, TOKENS, VOCABULARY, WIDTH);
+        status |= mixprec_convert(table.grad, MIXPREC_F16, sums, MIXPREC_F32, VOCABULARY * WIDTH);
+        /* clip, unscale and update, unless a gradient overflowed */
+        for (i = 0; i < 5; i++) {
+            status |= mixprec_sum_squares(&squares, all[i]->grad, MIXPREC_F16, all[i]->n);
+            total += squares;
+        }
+        scaler.found_inf |= mixprec_found_inf(total);
+        if (mixprec_scaler_update(&scaler)) {
+            float inverse = mixprec_inverse_scale(scaler.scale);
+            float clip = mixprec_clip_coefficient(mixprec_gradient_norm(total, inverse), 0.5);
+            adam.step++;
+            adam.learning_rate = mixprec_warmup_cosine(0.01, 0.001, 1, STEPS, (uint64_t)step + 1);
+            for (i = 0; i < 5; i++) {
+                static const mixprec_parameter none = {0};
+                mixprec_parameter p = none;
+                p.n = all[i]->n;
+                p.grad = all[i]->grad;
+                p.grad_type = MIXPREC_F16;
+                p.master = all[i]->master;
+                p.model = all[i]->model;
+                p.model_type = MIXPREC_F16;
+                p.moment1 = all[i]->moment1;
+                p.moment2 = all[i]->moment2;
+                status |= mixprec_adam_step(&adam, &p, inverse, clip, 0);
+            }
+        }
+    }
+    for (i = 0; i < 5; i++) {
+        hash_bytes(all[i]->master, all[i]->n * sizeof *all[i]->master);
+        hash_bytes(all[i]->model, all[i]->n * sizeof *all[i]->model);
+        hash_bytes(all[i]->moment2, all[i]->n * sizeof *all[i]->moment2);
+    }
+    return adam.step == STEPS ? status : MIXPREC_ERR_SCALE;
 }
 
 int main(void) {
@@ -82,6 +199,11 @@ int main(void) {
         hash_bytes(c, sizeof c);
     }
     printf("products %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
+           (int)status);
+
+    hash = 0xCBF29CE484222325u;
+    status |= train();
+    printf("training %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
            (int)status);
     return status != MIXPREC_OK;
 }

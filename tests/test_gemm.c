@@ -121,6 +121,7 @@ enum values {
     SPECIAL,        /* WIDE, and now and then 0, Inf, NaN, the largest and the smallest values */
     TINY,           /* subnormals: of the type itself, or of f32 for a f64 that will be rounded to it */
     SMALL_INTEGERS, /* 1 to 8 */
+    EXACT,          /* small integers of either sign, now and then 0, Inf, NaN: sums are the same in any order */
     ALL_CODES,      /* 0, 1, 2, ... in storage order; what is not finite becomes 0 */
     IDENTITY
 };
@@ -170,6 +171,10 @@ static uint64_t random_code(mixprec_dtype dtype, enum values values) {
                                           : dtype == MIXPREC_BF16 ? 7
                                           : dtype == MIXPREC_E4M3 ? 3
                                                                   : 2));
+    case EXACT:
+        if (random_below(3000) == 0)
+            return encode(random_below(2) ? (double)NAN : random_bits() >> 63 ? HUGE_VAL : -HUGE_VAL, dtype);
+        return encode((double)random_below(17) - 8, dtype);
     case SMALL_INTEGERS: return encode((double)(1 + random_below(8)), dtype);
     default: return encode(random_value(3), dtype);
     }
@@ -454,7 +459,7 @@ static int fuses(mixprec_isa isa, int has_workspace) {
     (void)has_workspace;
     if (isa == MIXPREC_ISA_AUTO)
         isa = mixprec_isa_best();
-    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512)
+    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512 || isa == MIXPREC_ISA_NEON)
         return 1;
 #if defined(__x86_64__) && !defined(__FMA__)
     return 0;
@@ -462,6 +467,8 @@ static int fuses(mixprec_isa isa, int has_workspace) {
     return -1;
 #endif
 }
+
+static int ask_native; /* .native of the next calls */
 
 static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     mixprec_gemm_desc desc;
@@ -486,6 +493,7 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     desc.overflow = now.overflow;
     desc.seed = now.seed;
     desc.isa = isa;
+    desc.native = ask_native;
     return desc;
 }
 
@@ -493,8 +501,19 @@ static int same_code(uint64_t got, uint64_t want) { /* equal bits, or both NaN *
     return got == want || (isnan(decode(got, now.c_type)) && isnan(decode(want, now.c_type)));
 }
 
+static void check_around_c(const char *path) {
+    size_t i, gap = (size_t)(c.data - c.window), tail = c.window_bytes - gap - c.bytes;
+    CHECK(!memcmp(c.window, c.saved, gap), "%s: bytes before C changed", describe(path));
+    CHECK(!memcmp(c.data + c.bytes, c.saved + gap + c.bytes, tail), "%s: bytes behind C changed", describe(path));
+    for (i = 0; c.bytes && i + 1 < now.m; i++) {
+        size_t at = (i * c.ld + now.n) * c.size;
+        CHECK(!memcmp(c.data + at, c.saved + gap + at, now.pad_c * c.size), "%s: the padding of row %zu of C changed",
+              describe(path), i);
+    }
+}
+
 static void check_c(const char *path, int fused) {
-    size_t i, j, gap = (size_t)(c.data - c.window), tail;
+    size_t i, j;
     for (i = 0; i < now.m; i++)
         for (j = 0; j < now.n; j++)
             if (is_sampled(i, j)) {
@@ -507,14 +526,7 @@ static void check_c(const char *path, int fused) {
                       decode(want, now.c_type));
                 return;
             }
-    CHECK(!memcmp(c.window, c.saved, gap), "%s: bytes before C changed", describe(path));
-    tail = c.window_bytes - gap - c.bytes;
-    CHECK(!memcmp(c.data + c.bytes, c.saved + gap + c.bytes, tail), "%s: bytes behind C changed", describe(path));
-    for (i = 0; c.bytes && i + 1 < now.m; i++) {
-        size_t at = (i * c.ld + now.n) * c.size;
-        CHECK(!memcmp(c.data + at, c.saved + gap + at, now.pad_c * c.size), "%s: the padding of row %zu of C changed",
-              describe(path), i);
-    }
+    check_around_c(path);
 }
 
 static void check_operands(const char *path) {
@@ -672,6 +684,27 @@ static void test_tile_sizes(void) {
             }
             check_paths(&p);
         }
+}
+
+/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 14 and 32 rows, 32
+   and 128 columns, 32, 64, 128 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
+static void test_few_rows(void) {
+    static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 127, 128, 129, 161};
+    static const size_t ks[] = {1, 2, 31, 32, 33, 63, 65, 127, 128, 129, 255, 511, 512, 513, 641, 1025};
+    int t;
+    random_state = 18;
+    for (t = 0; t < (test_quick ? 500 : 8000); t++) {
+        problem p = plain_problem(all_dtypes[random_below(DTYPE_COUNT)], all_dtypes[random_below(DTYPE_COUNT)],
+                                  random_below(2) ? MIXPREC_F32 : all_dtypes[random_below(DTYPE_COUNT)],
+                                  1 + random_below(40), random_below(2) ? ns[random_below(13)] : 1 + random_below(200),
+                                  random_below(2) ? ks[random_below(16)] : 1 + random_below(700));
+        randomise(&p);
+        if (random_below(2)) /* no epilogue: the kernels work in C itself */
+            p.c_type = MIXPREC_F32, p.alpha = 1, p.beta = 0;
+        if (random_below(4) == 0)
+            p.values = SPECIAL;
+        check_paths(&p);
+    }
 }
 
 static void test_large_shapes(void) {
@@ -896,6 +929,32 @@ static void test_allocation(void) {
 
 /* ---- the error bound ---- */
 
+/* Elements of C picked at random are within `bound` of what they should be. */
+static void check_bound(const char *path, double bound) {
+    size_t i, j, q, checked;
+    for (checked = 0; checked < (test_quick ? 40 : 150); checked++) {
+        long double exact = 0, magnitude = 0, error;
+        i = random_below(now.m);
+        j = random_below(now.n);
+        for (q = 0; q < now.k; q++) {
+            double x = decode(saved_code(&a, now.trans_a ? q : i, now.trans_a ? i : q), now.a_type);
+            double y = decode(saved_code(&b, now.trans_b ? j : q, now.trans_b ? q : j), now.b_type);
+            exact += (long double)x * (long double)y;
+            magnitude += fabsl((long double)x * (long double)y);
+        }
+        exact *= (long double)now.alpha;
+        magnitude *= fabsl((long double)now.alpha);
+        if (now.beta != 0) {
+            long double old = (long double)decode(saved_code(&c, i, j), now.c_type) * (long double)now.beta;
+            exact += old;
+            magnitude += fabsl(old);
+        }
+        error = fabsl((long double)decode(load_code(c.data + (i * c.ld + j) * c.size, c.size), now.c_type) - exact);
+        CHECK(error <= (long double)bound * magnitude, "%s: element (%zu, %zu) is off by %Lg of %Lg, allowed %g",
+              describe(path), i, j, error, magnitude, bound);
+    }
+}
+
 /* Each product passes through at most r roundings: its own (unfused), one for each addition in its chunk, one for each
    chunk added, one of each operand that was f64, two of alpha and its product, one of the sum with beta*c, which itself
    passes through fewer. With u the unit roundoff and g = r u / (1 - r u):
@@ -923,37 +982,131 @@ static void test_error_bound(void) {
             bound = roundings * unit / (1 - roundings * unit) + (double)p.k * (double)LDBL_EPSILON;
             for (path = 0; path < ISA_COUNT; path++) {
                 mixprec_gemm_desc desc = describe_call(all_isas[path]);
-                size_t i, j, q, checked;
                 if (!runs_here(all_isas[path]))
                     continue;
                 restore(&c);
                 now_path = path_name(all_isas[path]);
                 CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
-                for (checked = 0; checked < (test_quick ? 40 : 150); checked++) {
-                    long double exact = 0, magnitude = 0, error;
-                    i = random_below(p.m);
-                    j = random_below(p.n);
-                    for (q = 0; q < p.k; q++) {
-                        double x = decode(saved_code(&a, p.trans_a ? q : i, p.trans_a ? i : q), p.a_type);
-                        double y = decode(saved_code(&b, p.trans_b ? j : q, p.trans_b ? q : j), p.b_type);
-                        exact += (long double)x * (long double)y;
-                        magnitude += fabsl((long double)x * (long double)y);
-                    }
-                    exact *= (long double)p.alpha;
-                    magnitude *= fabsl((long double)p.alpha);
-                    if (p.beta != 0) {
-                        long double old = (long double)decode(saved_code(&c, i, j), p.c_type) * (long double)p.beta;
-                        exact += old;
-                        magnitude += fabsl(old);
-                    }
-                    error = fabsl((long double)decode(load_code(c.data + (i * c.ld + j) * c.size, c.size), p.c_type) -
-                                  exact);
-                    CHECK(error <= (long double)bound * magnitude,
-                          "%s: element (%zu, %zu) is off by %Lg of %Lg, allowed %g", describe(now_path), i, j, error,
-                          magnitude, bound);
-                }
+                check_bound(now_path, bound);
             }
         }
+}
+
+/* ---- dot-product units ---- */
+
+/* With .native every path must give what it gives without: portable C and AVX2 have no units, FMLAL rounds as FMA does,
+   and the sums of bf16 with bf16 are exact here. */
+static void test_native(void) {
+    static const size_t ks[] = {1, 2, 3, 4, 5, 6, 7, 33, 511, 512, 513, 514, 515, 1025, 1027, 1601};
+    int t;
+    random_state = 18;
+    CHECK(!mixprec_native_available(MIXPREC_F32, MIXPREC_F32) && !mixprec_native_available(MIXPREC_BF16, MIXPREC_F16) &&
+              !mixprec_native_available(MIXPREC_NONE, MIXPREC_BF16) &&
+              !mixprec_native_available((mixprec_dtype)0x7FFFFFFF, (mixprec_dtype)0x7FFFFFFF),
+          "a unit for operands that no CPU has one for");
+    ask_native = 1;
+    for (t = 0; t < (test_quick ? 120 : 1500); t++) {
+        mixprec_dtype a_type = random_below(3) ? MIXPREC_BF16 : all_dtypes[random_below(DTYPE_COUNT)];
+        mixprec_dtype b_type = random_below(4) ? a_type : all_dtypes[random_below(DTYPE_COUNT)];
+        problem p = plain_problem(a_type, b_type, all_dtypes[random_below(3)], 1 + random_below(t % 8 ? 20 : 200),
+                                  1 + random_below(t % 8 ? 70 : 200), ks[random_below(16)]);
+        randomise(&p);
+        if (a_type == MIXPREC_BF16 && b_type == MIXPREC_BF16)
+            p.values = EXACT;
+        check_paths(&p);
+    }
+    ask_native = 0;
+}
+
+/* How far bf16 with bf16 is off, with the unit's documented arithmetic. VDPBF16PS adds two products to the sum with one
+   rounding each, to nearest (Intel's Software Developer's Manual, volume 2), so the bound is that of test_error_bound.
+   BFMMLA adds two products with one rounding and their sum with another, both to odd, which may err twice as much (Arm
+   Architecture Reference Manual, BFDotAdd). `typical` is what the library promises of canonical results. Subnormals may
+   be flushed: the operands here have none. */
+static void test_native_error(void) {
+#if defined(__aarch64__)
+    const double unit = ldexp(1, -23), typical = 3e-7;
+#else
+    const double unit = ldexp(1, -24), typical = 1.5e-7;
+#endif
+    static const size_t shapes[][3] = {{65, 130, 3000}, {33, 17, 9000}, {5, 300, 5001}, {100, 2, 2000}, {140, 90, 513}};
+    static float first[140 * 300];
+    size_t differing = 0;
+    int s, t;
+    random_state = 19;
+    ask_native = 1;
+    for (s = 0; s < 5; s++)
+        for (t = 0; t < 8; t++) {
+            problem p =
+                plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, shapes[s][0], shapes[s][1], shapes[s][2]);
+            double roundings, bound;
+            size_t least = 0, i, j;
+            mixprec_gemm_desc desc;
+            if (test_quick && (t + s) % 4)
+                continue;
+            if (t >= 4)
+                randomise(&p);
+            p.values = PLAIN;
+            p.trans_a = (mixprec_transpose)(t & 1);
+            p.trans_b = (mixprec_transpose)(t >> 1 & 1);
+            p.sample = t < 4 ? 1000 : 1u << 30;
+            prepare(&p);
+            roundings = (double)(p.k < CHUNK ? p.k : CHUNK) + (double)(p.k / CHUNK + 1) + 1 + 2 + 1;
+            bound = roundings * unit / (1 - roundings * unit) + (double)p.k * (double)LDBL_EPSILON;
+            now_path = "native";
+            desc = describe_call(MIXPREC_ISA_AUTO);
+            restore(&c);
+            CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+            check_bound(now_path, t < 4 ? typical : bound);
+            check_around_c(now_path);
+            check_operands(now_path);
+            if (t >= 4)
+                continue;
+            for (i = 0; i < p.m; i++)
+                for (j = 0; j < p.n; j++) {
+                    uint64_t got = load_code(c.data + (i * c.ld + j) * c.size, c.size);
+                    memcpy(&first[i * p.n + j], c.data + (i * c.ld + j) * c.size, 4);
+                    differing += is_sampled(i, j) && got != expected_fused[i * p.n + j];
+                }
+            /* However it is blocked, the bits are the same. */
+            mixprec_gemm_workspace(&desc, NULL, &least);
+            desc.workspace = place(SLOT_WORKSPACE, least, 1);
+            desc.workspace_size = least;
+            restore(&c);
+            CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+            for (i = 0; i < p.m; i++)
+                CHECK(!memcmp(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first),
+                      "%s: row %zu has other bits in the least workspace", describe(now_path), i);
+        }
+    ask_native = 0;
+    CHECK(differing > 0, "all bits are the canonical ones: no unit was at work");
+}
+
+/* Subnormal operands count as what they are or as 0. */
+static void test_native_subnormals(void) {
+    int trans;
+    random_state = 20;
+    ask_native = 1;
+    for (trans = 0; trans < 4; trans++) {
+        problem p = plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, 21, 45, 37);
+        mixprec_gemm_desc desc;
+        size_t i, j;
+        p.values = trans & 1 ? TINY : SMALL_INTEGERS;
+        p.values_b = trans & 1 ? SMALL_INTEGERS : TINY;
+        p.trans_a = (mixprec_transpose)(trans & 1);
+        p.trans_b = (mixprec_transpose)(trans >> 1);
+        prepare(&p);
+        desc = describe_call(MIXPREC_ISA_AUTO);
+        restore(&c);
+        CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe("native"));
+        for (i = 0; i < p.m; i++)
+            for (j = 0; j < p.n; j++) {
+                uint64_t got = load_code(c.data + (i * c.ld + j) * c.size, c.size);
+                CHECK(got == 0 || got == expected_fused[i * p.n + j], "%s: (%zu, %zu) is %g", describe("native"), i, j,
+                      decode(got, MIXPREC_F32));
+            }
+    }
+    ask_native = 0;
 }
 
 /* ---- what must not matter ---- */
@@ -1327,6 +1480,7 @@ int main(int argc, char **argv) {
         {"gemm: sizes 0 to 63, every pair of operand types", test_small_sizes},
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
+        {"gemm: few rows", test_few_rows},
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
         {"gemm: every code of A and B", test_every_code},
@@ -1336,6 +1490,7 @@ int main(int argc, char **argv) {
         {"gemm: any workspace gives the same bits", test_workspaces},
         {"gemm: allocation", test_allocation},
         {"gemm: error bound", test_error_bound},
+        {"gemm: .native where the result is exact or there is no unit", test_native},
         {"gemm: single rows, column ranges, threads", test_splits},
         {"gemm: same bits on every path and in every layout", test_same_bits},
 #if HAVE_ENVIRONMENT
@@ -1357,6 +1512,13 @@ int main(int argc, char **argv) {
             tests[i].run();
             test_end();
         }
+    if (!mixprec_native_available(MIXPREC_BF16, MIXPREC_BF16))
+        test_skip("gemm: dot-product unit for bf16", "not compiled in, or not available on this CPU");
+    else if (test_begin("gemm: error of the dot-product unit for bf16")) {
+        test_native_error();
+        test_native_subnormals();
+        test_end();
+    }
     for (i = 0; i < (size_t)ISA_COUNT; i++)
         if (!runs_here(all_isas[i])) {
             char name[40];

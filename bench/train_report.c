@@ -1,0 +1,234 @@
+/* The training benchmark's table, results.csv and report.html: one page without scripts or outside parts. */
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+void train_write_csv(FILE *file, const train_result *results, int count) {
+    int i;
+    fprintf(file, "task,mode,seed,val_loss,val_acc,delta_fp32,skipped,flushed,ms_per_step,bytes\n");
+    for (i = 0; i < count; i++) {
+        const train_result *r = &results[i];
+        fprintf(file, "%s,%s,%d,%.6f,%.6f,%.6f,%d,%.6f,%.3f,%zu\n", r->task, r->mode, r->seed, r->val_loss, r->val_acc,
+                r->delta_fp32, r->skipped, r->flushed, r->ms_per_step, r->bytes);
+    }
+}
+
+/* A line of the table: the seeds of one mode. They stand one after the other. */
+typedef struct summary {
+    const train_result *first;
+    int seeds;
+    double loss, accuracy, least, mean, most, skipped, flushed, ms;
+} summary;
+
+static summary summarise(const train_result *results, int count, int first) {
+    summary s = {&results[first], 0, 0, 0, HUGE_VAL, 0, -HUGE_VAL, 0, 0, 0};
+    int i;
+    for (i = first; i < count && results[i].task == s.first->task && results[i].mode == s.first->mode; i++) {
+        const train_result *r = &results[i];
+        s.seeds++;
+        s.loss += r->val_loss;
+        s.accuracy += r->val_acc;
+        s.mean += r->delta_fp32;
+        s.least = fmin(s.least, r->delta_fp32);
+        s.most = fmax(s.most, r->delta_fp32);
+        s.skipped += r->skipped;
+        s.flushed += r->flushed;
+        s.ms += r->ms_per_step;
+    }
+    s.loss /= s.seeds;
+    s.accuracy /= s.seeds;
+    s.mean /= s.seeds;
+    s.skipped /= s.seeds;
+    s.flushed /= s.seeds;
+    s.ms /= s.seeds;
+    return s;
+}
+
+void train_write_table(FILE *file, const train_result *results, int count) {
+    const char *task = NULL;
+    int i;
+    for (i = 0; i < count;) {
+        summary s = summarise(results, count, i);
+        if (s.first->task != task) {
+            task = s.first->task;
+            fprintf(file, "\n%-22s %8s %7s   %26s %8s %8s %8s %8s\n", task, "val loss", "acc",
+                    "minus fp32: min mean max", "skipped", "flushed", "ms/step", "KB");
+        }
+        fprintf(file, "%-22s %8.4f %6.2f%%   %+8.4f %+8.4f %+8.4f %8.1f %7.2f%% %8.2f %8.0f\n", s.first->mode, s.loss,
+                100 * s.accuracy, s.least, s.mean, s.most, s.skipped, 100 * s.flushed, s.ms,
+                (double)s.first->bytes / 1000);
+        i += s.seeds;
+    }
+}
+
+/* ---- the page ---- */
+
+static void write_text(FILE *file, const char *text) {
+    for (; *text; text++)
+        if (*text == '<' || *text == '&')
+            fprintf(file, "&#%d;", *text);
+        else
+            fputc(*text, file);
+}
+
+static void write_rows(FILE *file, const train_result *results, int count, const char *task) {
+    int i;
+    fprintf(file, "<table><tr><th>mode<th>validation loss<th>accuracy<th>minus fp32: mean<th>least<th>most<th>skipped "
+                  "steps<th>gradients flushed to 0<th>ms per step<th>KB</tr>\n");
+    for (i = 0; i < count;) {
+        summary s = summarise(results, count, i);
+        if (!strcmp(s.first->task, task))
+            fprintf(file,
+                    "<tr%s><td>%s<td>%.4f<td>%.1f %%<td>%+.4f<td>%+.4f<td>%+.4f<td>%.1f<td>%.2f %%<td>%.2f<td>%.0f"
+                    "</tr>\n",
+                    s.mean > 0.1 ? " class=bad" : "", s.first->mode, s.loss, 100 * s.accuracy, s.mean, s.least, s.most,
+                    s.skipped, 100 * s.flushed, s.ms, (double)s.first->bytes / 1000);
+        i += s.seeds;
+    }
+    fprintf(file, "</table>\n");
+}
+
+/* Loss against step, the first seed of each mode. Modes that fail stand out; the others lie on top of each other. */
+static void write_curves(FILE *file, const train_result *results, int count, const char *task) {
+    static const char *const colours[] = {"#888888", "#d62728", "#2ca02c", "#1f77b4", "#17becf", "#e377c2",
+                                          "#bcbd22", "#9467bd", "#8c564b", "#000080", "#ff7f0e"};
+    const double left = 50, right = 640, top = 15, bottom = 315;
+    double least = HUGE_VAL, most = -HUGE_VAL, steps = 1, step;
+    int i, j, line = 0;
+    for (i = 0; i < count; i++)
+        for (j = 0; j < results[i].points && !strcmp(results[i].task, task); j++) {
+            if (results[i].losses[j] < HUGE_VAL) {
+                least = fmin(least, results[i].losses[j]);
+                most = fmax(most, results[i].losses[j]);
+            }
+            steps = fmax(steps, results[i].steps[j]);
+        }
+    if (!(least < most))
+        return;
+    most = fmin(most, least + 4);
+    fprintf(file, "<svg viewBox='0 0 860 350' role=img><title>Validation loss against step, %s</title>\n", task);
+    step = most - least > 2 ? 0.5 : 0.25;
+    for (i = (int)ceil(least / step); i * step <= most; i++) {
+        double y = bottom - (i * step - least) / (most - least) * (bottom - top);
+        fprintf(file,
+                "<line class=grid x1=%.0f x2=%.0f y1=%.1f y2=%.1f /><text x=%.0f y=%.1f text-anchor=end>%.2f</text>\n",
+                left, right, y, y, left - 6, y + 4, i * step);
+    }
+    for (i = 0; i <= 4; i++)
+        fprintf(file, "<text x=%.1f y=%.0f text-anchor=middle>%.0f</text>\n", left + (right - left) * i / 4,
+                bottom + 18, steps * i / 4);
+    fprintf(file, "<text x=%.0f y=%.0f text-anchor=middle>step</text>\n", (left + right) / 2, bottom + 33);
+    for (i = 0; i < count; i++) {
+        const train_result *r = &results[i];
+        const char *colour = colours[line % 11];
+        if (strcmp(r->task, task) || r->seed != 1)
+            continue;
+        fprintf(file, "<polyline fill=none stroke='%s' stroke-width=%s points='", colour, line == 0 ? "6" : "1.8");
+        for (j = 0; j < r->points; j++)
+            fprintf(file, "%.1f,%.1f ", left + r->steps[j] / steps * (right - left),
+                    bottom - (fmin(r->losses[j], most) - least) / (most - least) * (bottom - top));
+        fprintf(file,
+                "' /><line x1=660 x2=685 y1=%d y2=%d stroke='%s' stroke-width=%s /><text x=692 y=%d>%s %.3f</text>\n",
+                25 + 22 * line, 25 + 22 * line, colour, line == 0 ? "6" : "1.8", 29 + 22 * line, r->mode, r->val_loss);
+        line++;
+    }
+    fprintf(file, "</svg>\n");
+}
+
+/* How many gradients have which magnitude, before they are narrowed, and what fp16 and E5M2 can hold. */
+static void write_histogram(FILE *file, const train_result *results, int count, const char *task) {
+    static const char *const shown[] = {"fp32", "fp16-dynamic"}, *const fills[] = {"#1f77b4", "#2ca02c"};
+    static const char *const labels[] = {"as they are", "times the loss scale"};
+    const double left = 50, right = 830, top = 45, bottom = 315;
+    const int low = -50, high = 18; /* powers of two */
+    double most = 0;
+    int i, e, s;
+    for (i = 0; i < count; i++)
+        for (s = 0; s < 2 && !strcmp(results[i].task, task) && results[i].seed == 1; s++) {
+            double total = 0;
+            for (e = 1; e < 255; e++)
+                total += results[i].exponents[e];
+            for (e = 1; e < 255 && !strcmp(results[i].mode, shown[s]) && total > 0; e++)
+                most = fmax(most, results[i].exponents[e] / total);
+        }
+    if (!(most > 0))
+        return;
+#define X_OF(power) (left + ((double)(power)-low) / (high - low) * (right - left))
+    fprintf(file, "<svg viewBox='0 0 860 355' role=img><title>Exponents of gradients, %s</title>\n", task);
+    fprintf(file,
+            "<rect class=lost x=%.1f y=%.0f width=%.1f height=%.0f /><rect class=sub x=%.1f y=%.0f width=%.1f "
+            "height=%.0f />\n",
+            left, top, X_OF(-24) - left, bottom - top, X_OF(-24), top, X_OF(-14) - X_OF(-24), bottom - top);
+    fprintf(file,
+            "<text x=%.1f y=%.0f text-anchor=middle>0 in fp16</text><text x=%.1f y=%.0f text-anchor=middle>"
+            "subnormal</text><text x=%.1f y=%.0f text-anchor=middle>normal in fp16</text>\n",
+            (left + X_OF(-24)) / 2, top + 16, X_OF(-19), top + 16, X_OF(1), top + 16);
+    fprintf(file,
+            "<line class=limit x1=%.1f x2=%.1f y1=%.0f y2=%.0f /><text x=%.1f y=%.0f text-anchor=end>overflow"
+            "</text>\n",
+            X_OF(16), X_OF(16), top, bottom, X_OF(16) - 4, top + 34);
+    for (s = 0; s < 2; s++)
+        for (i = 0; i < count; i++) {
+            const train_result *r = &results[i];
+            double total = 0;
+            if (strcmp(r->task, task) || r->seed != 1 || strcmp(r->mode, shown[s]))
+                continue;
+            for (e = 1; e < 255; e++)
+                total += r->exponents[e];
+            for (e = low; e < high; e++) {
+                double share = r->exponents[e + 127] / total, width = X_OF(e + 1) - X_OF(e);
+                fprintf(file, "<rect x=%.1f y=%.1f width=%.1f height=%.1f fill='%s' fill-opacity=0.6 />\n", X_OF(e) + 1,
+                        bottom - share / most * (bottom - top - 50), width - 2, share / most * (bottom - top - 50),
+                        fills[s]);
+            }
+            fprintf(file, "<rect x=%d y=14 width=14 height=14 fill='%s' fill-opacity=0.6 /><text x=%d y=26>%s</text>\n",
+                    60 + 170 * s, fills[s], 80 + 170 * s, labels[s]);
+        }
+    for (e = low; e <= high; e += 4)
+        fprintf(file, "<text x=%.1f y=%.0f text-anchor=middle>%d</text>\n", X_OF(e), bottom + 18, e);
+    fprintf(file, "<text x=%.0f y=%.0f text-anchor=middle>log2 of the magnitude</text></svg>\n", (left + right) / 2,
+            bottom + 35);
+#undef X_OF
+}
+
+void train_write_html(FILE *file, const train_result *results, int count, const char *about) {
+    const char *task = NULL;
+    int i;
+    fprintf(file, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+                  "<title>mixprec: training in mixed precision</title>\n<style>"
+                  "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;"
+                  "background:#fff}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;"
+                  "display:block;overflow-x:auto}"
+                  "td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,"
+                  "th:first-child{text-align:left}.bad td{background:#fde0dd}svg{width:100%%;height:auto;font:12px "
+                  "system-ui,sans-serif;margin:.5rem 0 1.5rem}.grid{stroke:#ddd}.limit{stroke:#d62728}.lost{fill:"
+                  "#fde0dd}.sub{fill:#fff3cd}</style>\n<h1>Training in mixed precision</h1><p>");
+    write_text(file, about);
+    fprintf(file,
+            "<p>The same model, data and seeds in every mode. <i>Minus fp32</i> is the validation loss less that of "
+            "fp32 with the same seed; rows that lose more than 0.1 are red. <i>Flushed</i> is the share of the "
+            "nonzero gradients that became 0 when they were narrowed.\n");
+    for (i = 0; i < count; i++) {
+        if (results[i].task == task)
+            continue;
+        task = results[i].task;
+        fprintf(file, "<h2>Task: %s</h2>\n", task);
+        fprintf(file, "<p>%s\n",
+                !strcmp(task, "plain") ? "The mean loss over a batch of 512, learning rate 0.002."
+                : !strcmp(task, "small-rate")
+                    ? "Learning rate 0.0002: updates that are smaller than half a unit in the "
+                      "last place of a bf16 weight are lost when it is rounded to nearest."
+                    : "The loss is divided by 1,024 besides, as it is with so many micro-batches "
+                      "whose gradients are added up; gradients are multiplied back in fp32.");
+        write_rows(file, results, count, task);
+        write_curves(file, results, count, task);
+        if (strcmp(task, "small-rate")) {
+            fprintf(file,
+                    "<h3>Why loss scaling exists</h3><p>Gradients of activations and weights by magnitude, before "
+                    "they are narrowed: in fp32, and in fp16 with a dynamic loss scale.\n");
+            write_histogram(file, results, count, task);
+        }
+    }
+    fprintf(file, "</html>\n");
+}

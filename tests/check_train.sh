@@ -1,0 +1,51 @@
+#!/bin/sh
+# Training: the example compiles and prints these losses on every machine; the training benchmark runs in short, writes
+# its files, keeps fp16 with a loss scale beside fp32, and refuses wrong options.
+# Run from the repository's root: sh tests/check_train.sh
+
+. tests/check.sh
+
+printf 'step   0: loss 1.111\nstep 100: loss 0.070\nstep 200: loss 0.048\nstep 300: loss 0.072\n' >"$work/example.want"
+prints_the_losses() {
+    "$work/example" >"$work/example.got" && diff "$work/example.want" "$work/example.got"
+}
+check "train: the example compiles" "$CC" -std=c99 $warnings $CFLAGS -I. -o "$work/example" tests/example_train.c &&
+    check "train: the example prints its losses" prints_the_losses
+
+program=$BUILD/train/train
+# short OPTIONS...: a run of few steps
+short() {
+    "$program" --out "$work" --steps 40 --seeds 1 "$@" >"$work/train.out"
+}
+# The line of a mode: its difference to fp32 and its share of flushed gradients lie below the limits.
+below() {
+    awk -F , -v mode="$1" -v delta="$2" -v flushed="$3" '
+        $2 == mode { found = 1; if (!($6 < delta) || !($8 < flushed)) wrong = 1 } END { exit !found || wrong }
+    ' "$work/results.csv"
+}
+flushes() {
+    ! below "$1" 100 0.1
+}
+check "train: the benchmark compiles" "${MAKE:-make}" "$program"
+check "train: runs" short --task accumulated-1024 --mode fp16-unscaled
+check "train: the columns of results.csv" \
+    grep -qx 'task,mode,seed,val_loss,val_acc,delta_fp32,skipped,flushed,ms_per_step,bytes' "$work/results.csv"
+check "train: fp16 without scaling flushes gradients of 1,024 micro-batches" flushes fp16-unscaled
+check "train: writes report.html" grep -q '</html>' "$work/report.html"
+check "train: runs with a loss scale" short --task accumulated-1024 --mode fp16-dynamic
+check "train: then fp16 is as good as fp32" below fp16-dynamic 0.005 0.01
+check "train: --help" "$program" --help
+
+# refused OPTIONS...: exit status 2, one line on stderr, nothing on stdout
+refused() {
+    "$program" "$@" >"$work/out" 2>"$work/err"
+    [ $? -eq 2 ] && [ "$(wc -l <"$work/err")" -eq 1 ] && [ ! -s "$work/out" ]
+}
+head -c 5000 mixprec.h >"$work/short.txt"
+for options in --fast "--steps 0" "--steps x" --seeds "--seeds 21" "--task no" "--mode no" "--threads -1" \
+    "--data $work/nowhere" "--data $work/short.txt" "--out $work/no/where"; do
+    # shellcheck disable=SC2086
+    check "train: refuses $options" refused $options
+done
+
+summary

@@ -1,0 +1,443 @@
+/* Tests of mixprec_checkpoint_size, _save, _load, and of the buffer.
+
+       cc -O2 -std=gnu11 tests/test_checkpoint.c -lm && ./a.out [--quick] [--filter TEXT] */
+#include <stdint.h>
+
+#include "test.h"
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+
+/* The state of a small run. */
+typedef struct run_state {
+    float master[301], moment[301], histories[2][5];
+    uint16_t half[17];
+    uint8_t fp4[4];
+    double wide[2];
+    uint64_t counters[3];
+    mixprec_scaler scaler;
+    mixprec_delayed_scaling scaling[2];
+    mixprec_checkpoint_item items[8];
+} run_state;
+#define ITEMS 8
+
+static void fill(run_state *s, uint64_t seed) {
+    static const mixprec_checkpoint_item none = {"", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_NONE, NULL, 0};
+    size_t i;
+    unsigned char *bytes = (unsigned char *)s;
+    for (i = 0; i < sizeof *s; i++)
+        bytes[i] = (unsigned char)mixprec_random_bits(seed, i);
+    for (i = 0; i < 2; i++) {
+        s->scaling[i].history = s->histories[i];
+        s->scaling[i].history_length = 5 - i;
+        s->scaling[i].dtype = i ? MIXPREC_E5M2 : MIXPREC_E4M3;
+    }
+    for (i = 0; i < ITEMS; i++)
+        s->items[i] = none;
+#define ITEM(index, label, item_kind, type, array, count)                                                              \
+    s->items[index].name = label;                                                                                      \
+    s->items[index].kind = item_kind;                                                                                  \
+    s->items[index].dtype = type;                                                                                      \
+    s->items[index].data = array;                                                                                      \
+    s->items[index].n = count
+    ITEM(0, "master", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, s->master, 301);
+    ITEM(1, "moment", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, s->moment, 301);
+    ITEM(2, "half", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_BF16, s->half, 17);
+    ITEM(3, "fp4", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_E2M1, s->fp4, 7);
+    ITEM(4, "", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F64, s->wide, 2);
+    ITEM(5, "counters", MIXPREC_CHECKPOINT_U64, MIXPREC_NONE, s->counters, 3);
+    ITEM(6, "scaler", MIXPREC_CHECKPOINT_SCALER, MIXPREC_NONE, &s->scaler, 1);
+    ITEM(7, "scaling", MIXPREC_CHECKPOINT_DELAYED_SCALING, MIXPREC_NONE, s->scaling, 2);
+}
+
+/* Do the items hold the same? */
+static int same_items(const run_state *a, const run_state *b) {
+    int i, same = !memcmp(a->master, b->master, sizeof a->master) && !memcmp(a->moment, b->moment, sizeof a->moment) &&
+                  !memcmp(a->half, b->half, sizeof a->half) && !memcmp(a->fp4, b->fp4, sizeof a->fp4) &&
+                  !memcmp(a->wide, b->wide, sizeof a->wide) && !memcmp(a->counters, b->counters, sizeof a->counters);
+    const mixprec_scaler *p = &a->scaler, *q = &b->scaler;
+    same = same && !memcmp(&p->scale, &q->scale, 4) && !memcmp(&p->min_scale, &q->min_scale, 4) &&
+           !memcmp(&p->max_scale, &q->max_scale, 4) && p->growth_interval == q->growth_interval &&
+           !memcmp(&p->growth_factor, &q->growth_factor, 8) && !memcmp(&p->backoff_factor, &q->backoff_factor, 8) &&
+           p->hysteresis == q->hysteresis && p->growth_tracker == q->growth_tracker &&
+           p->hysteresis_used == q->hysteresis_used && p->found_inf == q->found_inf;
+    for (i = 0; i < 2; i++)
+        same = same && !memcmp(&a->scaling[i].scale, &b->scaling[i].scale, 4) &&
+               a->scaling[i].margin == b->scaling[i].margin && a->scaling[i].most_recent == b->scaling[i].most_recent &&
+               !memcmp(a->histories[i], b->histories[i], 4 * b->scaling[i].history_length);
+    return same;
+}
+
+static unsigned char bytes[1 << 14];
+
+static size_t save(run_state *s) {
+    mixprec_buffer buffer;
+    uint64_t size = mixprec_checkpoint_size(s->items, ITEMS);
+    buffer.bytes = bytes;
+    buffer.size = sizeof bytes;
+    buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(s->items, ITEMS, mixprec_buffer_write, &buffer) == MIXPREC_OK, "saving failed");
+    CHECK(buffer.used == size, "%zu bytes written, %zu expected", buffer.used, (size_t)size);
+    return buffer.used;
+}
+
+static mixprec_status load(run_state *s, size_t size) {
+    mixprec_buffer buffer;
+    buffer.bytes = bytes;
+    buffer.size = size;
+    buffer.used = 0;
+    return mixprec_checkpoint_load(s->items, ITEMS, mixprec_buffer_read, &buffer);
+}
+
+static void test_round_trip(void) {
+    static run_state from, to;
+    size_t size;
+    fill(&from, 1);
+    fill(&to, 2);
+    size = save(&from);
+    CHECK(!same_items(&from, &to), "the test compares nothing");
+    CHECK(load(&to, size) == MIXPREC_OK && same_items(&from, &to), "not what was saved");
+}
+
+/* Refused with this status, and nothing loaded. */
+static void check_refused(size_t size, mixprec_status status, const char *what, size_t where) {
+    static run_state to, before;
+    mixprec_status got;
+    fill(&to, 2);
+    fill(&before, 2);
+    got = load(&to, size);
+    CHECK(got == status, "%s, %zu: got %s, want %s", what, where, mixprec_status_string(got),
+          mixprec_status_string(status));
+    CHECK(same_items(&to, &before), "%s, %zu: something was loaded", what, where);
+}
+
+static void test_damage(void) {
+    static run_state from;
+    size_t size, i;
+    int bit;
+    fill(&from, 1);
+    size = save(&from);
+    for (i = 0; i < size; i++)
+        for (bit = 0; bit < 8; bit++) {
+            mixprec_status want = i < 8               ? MIXPREC_ERR_FORMAT
+                                  : i < 12            ? MIXPREC_ERR_VERSION
+                                  : i >= 16 && i < 24 ? MIXPREC_ERR_TRUNCATED /* or the checksum of less */
+                                                      : MIXPREC_ERR_CHECKSUM;
+            if (test_quick && (i * 8 + (size_t)bit) % 37 && i > 32)
+                continue;
+            bytes[i] = (unsigned char)(bytes[i] ^ 1 << bit);
+            if (i >= 16 && i < 24 && !(bytes[i] >> bit & 1))
+                want = MIXPREC_ERR_CHECKSUM;
+            check_refused(size, want, "a flipped bit", i);
+            bytes[i] = (unsigned char)(bytes[i] ^ 1 << bit);
+        }
+    for (i = 0; i < size; i += test_quick && i > 40 ? 13 : 1)
+        check_refused(i, MIXPREC_ERR_TRUNCATED, "cut off", i);
+    for (i = 1; i < 3000; i += 7) { /* two words exchanged: every hash of words one by one must notice */
+        size_t a = 24 + i % (size - 32), b = 24 + i * 37 % (size - 32);
+        unsigned char byte = bytes[a];
+        if (bytes[a] == bytes[b])
+            continue;
+        bytes[a] = bytes[b];
+        bytes[b] = byte;
+        check_refused(size, MIXPREC_ERR_CHECKSUM, "bytes exchanged", i);
+        bytes[b] = bytes[a];
+        bytes[a] = byte;
+    }
+    memset(bytes, 0, 64);
+    check_refused(64, MIXPREC_ERR_FORMAT, "foreign", 0);
+    check_refused(3, MIXPREC_ERR_FORMAT, "foreign and short", 0);
+}
+
+static void test_mismatch(void) {
+    static run_state from, to, before;
+    mixprec_buffer buffer;
+    size_t size;
+    int i;
+    fill(&from, 1);
+    size = save(&from);
+    buffer.bytes = bytes;
+    buffer.size = size;
+    buffer.used = 0;
+    fill(&before, 2);
+    for (i = 0; i < 13; i++) {
+        size_t count = ITEMS;
+        fill(&to, 2);
+        switch (i) {
+        case 0: to.items[0].name = "Master"; break;
+        case 1: to.items[0].name = "maste"; break;
+        case 2: to.items[0].name = "masters"; break;
+        case 3: to.items[1].n = 300; break;
+        case 4: to.items[2].dtype = MIXPREC_F16; break;
+        case 5: to.items[3].dtype = MIXPREC_E4M3, to.items[3].n = 4; break;
+        case 6: to.items[5].n = 2; break;
+        case 7: to.items[6] = to.items[7]; break;
+        case 8: count = ITEMS - 1; break;
+        case 9: to.scaling[1].history_length = 5; break;
+        case 10: to.scaling[0].dtype = MIXPREC_E5M2; break;
+        case 11: to.items[0].data = to.moment, to.items[1].data = to.master, to.items[0].name = "moment"; break;
+        default: count = 0; break;
+        }
+        CHECK(mixprec_checkpoint_load(to.items, count, mixprec_buffer_read, &buffer) == MIXPREC_ERR_MISMATCH, "case %d",
+              i);
+        CHECK(same_items(&to, &before), "case %d: something was loaded", i);
+    }
+    bytes[size] = 77; /* what follows is not looked at */
+    fill(&to, 2);
+    CHECK(load(&to, size + 1) == MIXPREC_OK && same_items(&to, &from), "bytes that follow");
+}
+
+/* The format is the same for ever, and on every machine. */
+static void test_format(void) {
+    static const unsigned char
+        want[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 1,    0,    0,    0,    2,    0,    0,
+                  0,    89,  0,   0,   0,   0,    0,    0,    0, /* header */
+                  1,    0,   0,   0,   'w', 0,    0,    0,    0,    4,    0,    0,    0,    3,    0,
+                  0,    0,   0,   0,   0,   0,    0x80, 0x3F, 0x00, 0xC0, 0x22, 0x11, /* bf16 */
+                  2,    0,   0,   0,   'n', 'o',  1,    0,    0,    0,    0,    0,    0,    0,    1,
+                  0,    0,   0,   0,   0,   0,    0,    0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
+    mixprec_bf16 w[3] = {{0x3F80}, {0xC000}, {0x1122}};
+    uint64_t number = 0x1122334455667788u, hash = 0;
+    mixprec_checkpoint_item items[2] = {{"w", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_BF16, NULL, 3},
+                                        {"no", MIXPREC_CHECKPOINT_U64, MIXPREC_NONE, NULL, 1}};
+    mixprec_buffer buffer;
+    size_t i, j;
+    items[0].data = w;
+    items[1].data = &number;
+    buffer.bytes = bytes;
+    buffer.size = sizeof want + 8;
+    buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(items, 2, mixprec_buffer_write, &buffer) == MIXPREC_OK, "saving");
+    CHECK(buffer.used == sizeof want + 8, "%zu bytes", buffer.used);
+    for (i = 0; i < sizeof want; i++)
+        CHECK(bytes[i] == want[i], "byte %zu is %02x, want %02x", i, bytes[i], want[i]);
+    for (i = 0; i < sizeof want; i += 8) {
+        uint64_t word = 0;
+        for (j = 8; j--;)
+            word = word << 8 | (i + j < sizeof want ? want[i + j] : 0);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    for (i = 0; i < 8; i++)
+        CHECK(bytes[sizeof want + i] == (unsigned char)(hash >> 8 * i), "byte %zu of the checksum", i);
+}
+
+/* ---- streams ---- */
+
+typedef struct limited {
+    mixprec_buffer buffer;
+    size_t most; /* calls that succeed */
+} limited;
+
+static size_t limited_write(void *context, const void *from, size_t n) {
+    limited *l = (limited *)context;
+    return l->most ? l->most--, mixprec_buffer_write(&l->buffer, from, n) : n - 1;
+}
+
+static void test_streams(void) {
+    static float large[2][5000];
+    static unsigned char room[1 << 15];
+    mixprec_checkpoint_item item = {"large", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, NULL, 5000};
+    limited l;
+    size_t i;
+    for (i = 0; i < 5000; i++)
+        large[0][i] = (float)i;
+    item.data = large[0];
+    for (i = 0; i < 6; i++) {
+        l.buffer.bytes = room;
+        l.buffer.size = sizeof room;
+        l.buffer.used = 0;
+        l.most = i;
+        CHECK(mixprec_checkpoint_save(&item, 1, limited_write, &l) == MIXPREC_ERR_STREAM, "%zu calls", i);
+        item.data = large[1];
+        CHECK(mixprec_checkpoint_load(&item, 1, mixprec_buffer_read, &l.buffer) != MIXPREC_OK && large[1][0] == 0,
+              "half a checkpoint was loaded");
+        item.data = large[0];
+        memset(room, 0, sizeof room);
+    }
+    l.most = 1000;
+    l.buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(&item, 1, limited_write, &l) == MIXPREC_OK, "saving");
+    item.data = large[1];
+    CHECK(mixprec_checkpoint_load(&item, 1, mixprec_buffer_read, &l.buffer) == MIXPREC_OK &&
+              !memcmp(large[0], large[1], sizeof large[0]),
+          "loading");
+    l.buffer.size = 100;
+    l.buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(&item, 1, mixprec_buffer_write, &l.buffer) == MIXPREC_ERR_STREAM &&
+              l.buffer.used == 0,
+          "a buffer that is too small");
+}
+
+static void test_statuses(void) {
+    static run_state s, before;
+    char long_name[300];
+    mixprec_buffer buffer;
+    int i;
+    memset(long_name, 'x', sizeof long_name);
+    long_name[256] = 0;
+    memset(bytes, 0x33, sizeof bytes);
+    for (i = 0; i < 12; i++) {
+        mixprec_status want = MIXPREC_ERR_NULL;
+        const mixprec_checkpoint_item *items = s.items;
+        mixprec_write write = mixprec_buffer_write;
+        mixprec_read read = mixprec_buffer_read;
+        fill(&s, 1);
+        fill(&before, 1);
+        switch (i) {
+        case 0: items = NULL; break;
+        case 1: s.items[2].name = NULL; break;
+        case 2: s.items[7].data = NULL; break;
+        case 3: s.scaling[1].history = NULL; break;
+        case 4: write = NULL, read = NULL; break;
+        case 5: s.items[0].dtype = MIXPREC_NONE, want = MIXPREC_ERR_DTYPE; break;
+        case 6: s.items[5].dtype = MIXPREC_F32, want = MIXPREC_ERR_DTYPE; break;
+        case 7: s.items[0].dtype = (mixprec_dtype)99, want = MIXPREC_ERR_DTYPE; break;
+        case 8: s.items[1].name = long_name, want = MIXPREC_ERR_RANGE; break;
+        case 9: s.items[1].kind = (mixprec_checkpoint_kind)4, want = MIXPREC_ERR_RANGE; break;
+        case 10: s.items[1].n = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
+        default: s.scaling[0].history_length = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
+        }
+        buffer.bytes = bytes;
+        buffer.size = sizeof bytes;
+        buffer.used = 0;
+        CHECK(mixprec_checkpoint_save(items, ITEMS, write, &buffer) == want && buffer.used == 0 && bytes[0] == 0x33,
+              "saving, case %d", i);
+        CHECK(mixprec_checkpoint_load(items, ITEMS, read, &buffer) == want, "loading, case %d", i);
+        CHECK(i == 4 || mixprec_checkpoint_size(items, ITEMS) == 0, "size, case %d", i);
+    }
+    long_name[255] = 0;
+    fill(&s, 1);
+    s.items[1].name = long_name;
+    CHECK(mixprec_checkpoint_size(s.items, ITEMS) != 0, "a name of 255 bytes");
+    CHECK(mixprec_checkpoint_size(NULL, 0) == 32, "of nothing");
+    buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(NULL, 0, mixprec_buffer_write, &buffer) == MIXPREC_OK && buffer.used == 32,
+          "nothing");
+    CHECK(mixprec_checkpoint_load(NULL, 0, mixprec_buffer_read, &buffer) == MIXPREC_OK, "nothing");
+}
+
+/* ---- a run that is resumed ---- */
+
+typedef struct model {
+    float master[257], moment1[257], moment2[257], history[7];
+    mixprec_bf16 weights[257];
+    mixprec_scaler scaler;
+    mixprec_adam adam;
+    mixprec_delayed_scaling scaling;
+} model;
+
+static void model_init(model *m) {
+    size_t i;
+    memset(m, 0, sizeof *m);
+    for (i = 0; i < 257; i++)
+        m->master[i] = (float)i / 100;
+    mixprec_scaler_init(&m->scaler);
+    m->scaler.growth_interval = 5;
+    mixprec_adamw_init(&m->adam);
+    mixprec_delayed_scaling_init(&m->scaling, MIXPREC_E5M2, m->history, 7);
+}
+
+static void model_step(model *m, uint64_t index) {
+    mixprec_parameter p;
+    float grad[257], amax;
+    double squares;
+    float inverse = mixprec_inverse_scale(m->scaler.scale);
+    size_t i;
+    for (i = 0; i < 257; i++)
+        grad[i] = (m->master[i] - (float)(mixprec_random_bits(index, i) >> 16) * 0x1p-16f) * m->scaler.scale;
+    if (index % 11 == 3)
+        grad[100] = 2 * 3e38f;
+    mixprec_sum_squares(&squares, grad, MIXPREC_F32, 257);
+    m->scaler.found_inf |= mixprec_found_inf(squares);
+    mixprec_amax(&amax, grad, MIXPREC_F32, 257);
+    mixprec_delayed_scaling_update(&m->scaling, amax);
+    if (!mixprec_scaler_update(&m->scaler))
+        return;
+    m->adam.step++;
+    memset(&p, 0, sizeof p);
+    p.n = 257;
+    p.grad = grad;
+    p.grad_type = MIXPREC_F32;
+    p.master = m->master;
+    p.model = m->weights;
+    p.model_type = MIXPREC_BF16;
+    p.moment1 = m->moment1;
+    p.moment2 = m->moment2;
+    p.round = MIXPREC_ROUND_STOCHASTIC;
+    p.seed = index;
+    mixprec_adam_step(&m->adam, &p, inverse, mixprec_clip_coefficient(mixprec_gradient_norm(squares, inverse), 1.0), 0);
+}
+
+static size_t model_items(model *m, uint64_t *index, mixprec_checkpoint_item *items) {
+    static const mixprec_checkpoint_item template[] = {
+        {"master", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, NULL, 257},
+        {"moment1", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, NULL, 257},
+        {"moment2", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, NULL, 257},
+        {"weights", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_BF16, NULL, 257},
+        {"scaler", MIXPREC_CHECKPOINT_SCALER, MIXPREC_NONE, NULL, 1},
+        {"e5m2", MIXPREC_CHECKPOINT_DELAYED_SCALING, MIXPREC_NONE, NULL, 1},
+        {"step", MIXPREC_CHECKPOINT_U64, MIXPREC_NONE, NULL, 1},
+        {"index", MIXPREC_CHECKPOINT_U64, MIXPREC_NONE, NULL, 1}};
+    memcpy(items, template, sizeof template);
+    items[0].data = m->master;
+    items[1].data = m->moment1;
+    items[2].data = m->moment2;
+    items[3].data = m->weights;
+    items[4].data = &m->scaler;
+    items[5].data = &m->scaling;
+    items[6].data = &m->adam.step;
+    items[7].data = index;
+    return 8;
+}
+
+static void test_resume(void) {
+    static model whole, resumed;
+    mixprec_checkpoint_item items[8];
+    mixprec_buffer buffer;
+    uint64_t index, other = 0;
+    size_t count;
+    model_init(&whole);
+    buffer.bytes = bytes;
+    buffer.size = sizeof bytes;
+    buffer.used = 0;
+    for (index = 0; index < 60; index++) {
+        if (index == 29) {
+            count = model_items(&whole, &index, items);
+            CHECK(mixprec_checkpoint_save(items, count, mixprec_buffer_write, &buffer) == MIXPREC_OK, "saving");
+        }
+        model_step(&whole, index);
+    }
+    model_init(&resumed);
+    resumed.adam.learning_rate = 1e-3;
+    count = model_items(&resumed, &other, items);
+    CHECK(mixprec_checkpoint_load(items, count, mixprec_buffer_read, &buffer) == MIXPREC_OK && other == 29, "loading");
+    for (index = other; index < 60; index++)
+        model_step(&resumed, index);
+    resumed.scaling.history = whole.scaling.history;
+    CHECK(whole.adam.step > 40 && whole.adam.step < 60, "the run skips no step, or all");
+    CHECK(!memcmp(whole.master, resumed.master, sizeof whole.master) &&
+              !memcmp(whole.moment1, resumed.moment1, sizeof whole.moment1) &&
+              !memcmp(whole.moment2, resumed.moment2, sizeof whole.moment2) &&
+              !memcmp(whole.weights, resumed.weights, sizeof whole.weights) &&
+              !memcmp(whole.history, resumed.history, sizeof whole.history) &&
+              whole.scaling.scale == resumed.scaling.scale && whole.scaler.scale == resumed.scaler.scale &&
+              whole.adam.step == resumed.adam.step,
+          "a resumed run differs");
+}
+
+int main(int argc, char **argv) {
+    test_init(argc, argv);
+#define TEST(name, function)                                                                                           \
+    if (test_begin(name)) {                                                                                            \
+        function();                                                                                                    \
+        test_end();                                                                                                    \
+    }
+    TEST("checkpoint: what is loaded is what was saved", test_round_trip)
+    TEST("checkpoint: the bytes of the format", test_format)
+    TEST("checkpoint: truncated, damaged, foreign", test_damage)
+    TEST("checkpoint: other items than were saved", test_mismatch)
+    TEST("checkpoint: streams that end early, in many pieces", test_streams)
+    TEST("checkpoint: a run that is resumed gives the same bits", test_resume)
+    TEST("checkpoint: statuses", test_statuses)
+    return test_summary();
+}

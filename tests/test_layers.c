@@ -1,0 +1,1095 @@
+/* Tests of the layers: activations, softmax, cross-entropy, normalisation, bias, embedding, dropout, convolution; and of
+   the elementary functions below them.
+
+       cc -O2 -std=gnu11 tests/test_layers.c -lm && ./a.out [--quick] [--filter TEXT]
+
+   Every forward pass is compared with a reference in double that is written from the textbook's formula; every gradient
+   with central differences of that reference. Inputs are random codes of each dtype. */
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "test.h"
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+#include "environment.h"
+
+/* ---- helpers ---- */
+
+static uint64_t random_state = 1;
+
+static uint32_t random_u32(void) { /* an LCG modulo 2^64, upper half */
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 32);
+}
+static double random_normal(void) { /* near enough: twelve uniforms */
+    double sum = -6;
+    int i;
+    for (i = 0; i < 12; i++)
+        sum += random_u32() / 4294967296.0;
+    return sum;
+}
+
+static const mixprec_dtype dtypes[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+#define DTYPE_COUNT 5
+#define MOST 4096 /* elements of the largest tensor */
+
+/* A tensor as codes and as the numbers that they stand for. */
+typedef struct tensor {
+    mixprec_dtype type;
+    size_t n;
+    double value[MOST];
+    union {
+        uint32_t bits32[MOST + 1];
+        uint16_t bits16[MOST + 1];
+        uint8_t bits8[MOST + 1];
+    } code;
+} tensor;
+
+static void *memory(tensor *t) { /* off by one element, so that nothing is aligned by chance */
+    size_t size = mixprec_dtype_size(t->type);
+    return (char *)&t->code + size;
+}
+static uint32_t code_at(const tensor *t, size_t i) {
+    size_t size = mixprec_dtype_size(t->type);
+    return size == 4 ? t->code.bits32[i + 1] : size == 2 ? t->code.bits16[i + 1] : t->code.bits8[i + 1];
+}
+static void set_tensor(tensor *t, size_t i, double value) {
+    uint32_t code = mixprec_encode(value, t->type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+    size_t size = mixprec_dtype_size(t->type);
+    if (size == 4)
+        t->code.bits32[i + 1] = code;
+    else if (size == 2)
+        t->code.bits16[i + 1] = (uint16_t)code;
+    else
+        t->code.bits8[i + 1] = (uint8_t)code;
+    t->value[i] = mixprec_decode(code, t->type);
+}
+static void shape(tensor *t, mixprec_dtype type, size_t n) {
+    t->type = type;
+    t->n = n;
+    memset(&t->code, 0xA5, sizeof t->code);
+}
+static void fill(tensor *t, mixprec_dtype type, size_t n, double spread) {
+    size_t i;
+    shape(t, type, n);
+    for (i = 0; i < n; i++)
+        do
+            set_tensor(t, i, spread * random_normal());
+        while (fabs(t->value[i]) < 0.01 * spread); /* not on the kink of ReLU */
+}
+static void read_back(tensor *t) {
+    size_t i;
+    for (i = 0; i < t->n; i++)
+        t->value[i] = mixprec_decode(code_at(t, i), t->type);
+}
+/* Is got what want rounds to, but for an error of `slack` before the rounding? */
+static int near(const tensor *got, size_t i, double want, double slack) {
+    mixprec_format_info info;
+    double x = got->value[i];
+    mixprec_format(got->type, &info);
+    if (isnan(want) || isinf(want))
+        return isnan(want) ? isnan(x) : x == want;
+    return fabs(x - want) <= 0.5001 * fmax(info.epsilon * fabs(want), info.min_subnormal) + slack;
+}
+static void check_tensor(const char *what, tensor *got, const double *want, double slack) {
+    size_t i;
+    read_back(got);
+    for (i = 0; i < got->n; i++)
+        CHECK(near(got, i, want[i], slack), "%s, %s: element %zu of %zu: got %.9g, want %.9g", what,
+              mixprec_dtype_name(got->type), i, got->n, got->value[i], want[i]);
+}
+static void check_floats(const char *what, const float *got, const double *want, size_t n, double slack) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        CHECK(fabs((double)got[i] - want[i]) <= slack + 6e-8 * fabs(want[i]),
+              "%s: element %zu of %zu: got %.9g, want %.9g", what, i, n, (double)got[i], want[i]);
+}
+
+/* The gradient of sum_i weight[i] f(x)[i] by central differences. */
+typedef void (*function)(double *y, const double *x, const void *context);
+static void differences(double *gradient, function f, const void *context, const double *x, size_t n,
+                        const double *weight, size_t outputs) {
+    static double at[MOST], up[MOST], down[MOST];
+    size_t i, j;
+    memcpy(at, x, n * sizeof *at);
+    for (i = 0; i < n; i++) {
+        double h = 1e-5 * fmax(1, fabs(x[i]));
+        gradient[i] = 0;
+        at[i] = x[i] + h;
+        f(up, at, context);
+        at[i] = x[i] - h;
+        f(down, at, context);
+        at[i] = x[i];
+        for (j = 0; j < outputs; j++)
+            gradient[i] += weight[j] * (up[j] - down[j]) / (2 * h);
+    }
+}
+
+static const size_t shapes[][2] = {{1, 1}, {3, 5}, {2, 300}, {5, 64}, {1, 257}, {65, 2}};
+#define SHAPE_COUNT 6
+#define FOR_ALL(d, s)                                                                                                  \
+    for (d = 0; d < DTYPE_COUNT; d++)                                                                                  \
+        for (s = 0; s < (test_quick ? 4 : SHAPE_COUNT); s++)
+
+static tensor a, b, c, y, dx;
+static double want[MOST];
+
+/* ---- elementary functions ---- */
+
+static long double true_function(int f, long double x) {
+    long double u = 2 * sqrtl(2 / 3.14159265358979323846264338327950288L) * (x + 0.044715L * x * x * x);
+    switch (f) {
+    case 0: return expl(x);
+    case 1: return logl(x);
+    case 2: return tanhl(x);
+    case 3: return erfl(x);
+    case 4: return x < 0 ? 0 : x;
+    case 5: return x < -200 ? -0.0L : x / 2 * erfcl(-x * 0.707106781186547524400844362104849039L);
+    case 6: return x < -200 ? -0.0L : x / (1 + expl(-u));
+    default: return x < -200 ? -0.0L : x / (1 + expl(-x));
+    }
+}
+static float function_of(int f, float x) {
+    static const mixprec_activation activations[] = {MIXPREC_ACTIVATION_RELU, MIXPREC_ACTIVATION_GELU,
+                                                     MIXPREC_ACTIVATION_GELU_TANH, MIXPREC_ACTIVATION_SILU};
+    switch (f) {
+    case 0: return mixprec_exp_(x);
+    case 1: return mixprec_log_(x);
+    case 2: return mixprec_tanh_(x);
+    case 3: return mixprec_erf_(x);
+    default: return mixprec_activate_(activations[f - 4], x);
+    }
+}
+
+static void test_elementary(void) {
+    const uint64_t step = test_quick ? 1000003 : 40009;
+    int f;
+    for (f = 0; f < 8; f++) {
+        uint64_t code;
+        for (code = 0; code < (uint64_t)1 << 32; code += step) {
+            float x = mixprec_f32_from_bits_((uint32_t)code), got = function_of(f, x);
+            long double exact = true_function(f, (long double)x);
+            float rounded = (float)exact;
+            double ulp = fabsl(exact) < 0x1p-126L ? 0x1p-149 : ldexp(1, ilogbl(exact) - 23);
+            if (isnan(rounded) || isinf(rounded))
+                CHECK(isnan(rounded) ? isnan(got) : got == rounded, "function %d of %a: got %a", f, (double)x,
+                      (double)got);
+            else
+                CHECK(fabsl((long double)got - exact) <= 0.501L * ulp, "function %d of %a: got %a, want %La", f,
+                      (double)x, (double)got, exact);
+        }
+    }
+}
+
+static void test_special_values(void) {
+    static const float inputs[] = {HUGE_VALF, -HUGE_VALF, 0.0f, -0.0f};
+    static const float outputs[8][4] = {{HUGE_VALF, 0, 1, 1},
+                                        {HUGE_VALF, NAN, -HUGE_VALF, -HUGE_VALF},
+                                        {1, -1, 0, -0.0f},
+                                        {1, -1, 0, -0.0f},
+                                        {HUGE_VALF, 0, 0, 0},
+                                        {HUGE_VALF, -0.0f, 0, -0.0f},
+                                        {HUGE_VALF, -0.0f, 0, -0.0f},
+                                        {HUGE_VALF, -0.0f, 0, -0.0f}};
+    int f, i;
+    for (f = 0; f < 8; f++) {
+        for (i = 0; i < 4; i++) {
+            uint32_t got = mixprec_f32_bits_(function_of(f, inputs[i])), is = mixprec_f32_bits_(outputs[f][i]);
+            CHECK(got == is || (isnan(outputs[f][i]) && (got & 0x7FC00000u) == 0x7FC00000u),
+                  "function %d of %g: got %08x, want %08x", f, (double)inputs[i], got, is);
+        }
+        CHECK(mixprec_f32_bits_(function_of(f, mixprec_f32_from_bits_(0xFF812345u))) == 0xFFC12345u,
+              "function %d of a NaN", f);
+    }
+}
+
+/* ---- activations ---- */
+
+static double activation_of(int activation, double x) {
+    switch (activation) {
+    case MIXPREC_ACTIVATION_RELU: return x > 0 ? x : 0;
+    case MIXPREC_ACTIVATION_GELU: return 0.5 * x * erfc(-x / sqrt(2));
+    case MIXPREC_ACTIVATION_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
+    case MIXPREC_ACTIVATION_SILU: return x / (1 + exp(-x));
+    case MIXPREC_ACTIVATION_TANH: return tanh(x);
+    }
+    return x;
+}
+
+static void test_activations(void) {
+    int activation;
+    size_t d, s, i;
+    FOR_ALL(d, s)
+    for (activation = 0; activation <= (int)MIXPREC_ACTIVATION_TANH; activation++) {
+        size_t n = shapes[s][0] * shapes[s][1];
+        fill(&a, dtypes[d], n, 3);
+        fill(&b, dtypes[(d + 1) % DTYPE_COUNT], n, 1);
+        shape(&y, dtypes[(d + 2) % DTYPE_COUNT], n);
+        shape(&dx, dtypes[(d + 3) % DTYPE_COUNT], n);
+        CHECK(mixprec_activate(memory(&y), y.type, memory(&a), a.type, n, (mixprec_activation)activation) == MIXPREC_OK,
+              "status");
+        for (i = 0; i < n; i++)
+            want[i] = activation_of(activation, a.value[i]);
+        check_tensor("activation", &y, want, 1e-6);
+        CHECK(mixprec_activate_backward(memory(&dx), dx.type, memory(&b), b.type, memory(&a), a.type, n,
+                                        (mixprec_activation)activation) == MIXPREC_OK,
+              "status");
+        for (i = 0; i < n; i++)
+            want[i] = b.value[i] *
+                      (activation_of(activation, a.value[i] + 1e-5) - activation_of(activation, a.value[i] - 1e-5)) /
+                      2e-5;
+        check_tensor("gradient of the activation", &dx, want, 1e-6);
+    }
+}
+
+/* Slopes far out, where formulas cancel or overflow. */
+static void test_slopes(void) {
+    static const float inputs[] = {0,  1e-30f, 5,      -5,      12,  -12,  30,    -30,
+                                   90, -90,    127.5f, -127.5f, 129, -129, 1e30f, -1e30f};
+    int activation;
+    size_t i;
+    for (activation = 1; activation <= (int)MIXPREC_ACTIVATION_TANH; activation++)
+        for (i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+            double x = (double)inputs[i], h = 1e-4, slope;
+            float one = 1, got;
+            mixprec_activate_backward(&got, MIXPREC_F32, &one, MIXPREC_F32, &inputs[i], MIXPREC_F32, 1,
+                                      (mixprec_activation)activation);
+            slope = activation == MIXPREC_ACTIVATION_RELU ? x > 0
+                    : fabs(x) > 1e6                       ? (x > 0 && activation != MIXPREC_ACTIVATION_TANH)
+                                    : (activation_of(activation, x + h) - activation_of(activation, x - h)) / (2 * h);
+            CHECK(fabs((double)got - slope) < 1e-7, "slope %d at %g: got %g, want %g", activation, x, (double)got,
+                  slope);
+        }
+    for (activation = 1; activation <= (int)MIXPREC_ACTIVATION_TANH; activation++) {
+        float nan = NAN, one = 1, got = 0;
+        mixprec_activate_backward(&got, MIXPREC_F32, &one, MIXPREC_F32, &nan, MIXPREC_F32, 1,
+                                  (mixprec_activation)activation);
+        CHECK(isnan(got), "slope %d at NaN: %g", activation, (double)got);
+    }
+}
+
+/* ---- softmax ---- */
+
+typedef struct matrix {
+    size_t rows, columns;
+    int logarithm;
+    const int32_t *targets;
+} matrix;
+
+static void softmax_of(double *out, const double *x, const void *context) {
+    const matrix *m = (const matrix *)context;
+    size_t i, j;
+    for (i = 0; i < m->rows; i++, x += m->columns, out += m->columns) {
+        double sum = 0, max = x[0];
+        for (j = 0; j < m->columns; j++)
+            max = fmax(max, x[j]);
+        for (j = 0; j < m->columns; j++)
+            sum += exp(x[j] - max);
+        for (j = 0; j < m->columns; j++)
+            out[j] = m->logarithm ? x[j] - max - log(sum) : exp(x[j] - max) / sum;
+    }
+}
+static void cross_entropy_of(double *out, const double *x, const void *context) {
+    static double p[MOST];
+    matrix m = *(const matrix *)context;
+    size_t i;
+    m.logarithm = 1;
+    softmax_of(p, x, &m);
+    for (i = 0; i < m.rows; i++)
+        out[i] = m.targets[i] < 0 ? 0 : -p[i * m.columns + (size_t)m.targets[i]];
+}
+
+static void test_softmax(void) {
+    size_t d, s;
+    FOR_ALL(d, s) {
+        matrix m = {shapes[s][0], shapes[s][1], 0, NULL};
+        size_t n = m.rows * m.columns;
+        fill(&a, dtypes[d], n, 4);
+        for (m.logarithm = 0; m.logarithm < 2; m.logarithm++) {
+            shape(&y, dtypes[(d + 1) % DTYPE_COUNT], n);
+            CHECK((m.logarithm ? mixprec_log_softmax : mixprec_softmax)(memory(&y), y.type, memory(&a), a.type, m.rows,
+                                                                        m.columns) == MIXPREC_OK,
+                  "status");
+            softmax_of(want, a.value, &m);
+            check_tensor("softmax", &y, want, m.logarithm ? 2e-6 : 1e-7);
+        }
+        m.logarithm = 0;
+        fill(&b, dtypes[(d + 2) % DTYPE_COUNT], n, 1);
+        shape(&y, MIXPREC_F32, n);
+        shape(&dx, dtypes[(d + 3) % DTYPE_COUNT], n);
+        mixprec_softmax(memory(&y), y.type, memory(&a), a.type, m.rows, m.columns);
+        CHECK(mixprec_softmax_backward(memory(&dx), dx.type, memory(&b), b.type, memory(&y), y.type, m.rows,
+                                       m.columns) == MIXPREC_OK,
+              "status");
+        differences(want, softmax_of, &m, a.value, n, b.value, n);
+        check_tensor("gradient of softmax", &dx, want, 1e-6);
+    }
+}
+
+static void test_cross_entropy(void) {
+    static const double scales[] = {1, 1.0 / 512, 65536.0 / 512};
+    static int32_t targets[MOST];
+    static float losses[MOST];
+    size_t d, s, i;
+    FOR_ALL(d, s) {
+        matrix m = {shapes[s][0], shapes[s][1], 0, targets};
+        double weight[MOST], scale = scales[(d + s) % 3];
+        size_t n = m.rows * m.columns;
+        fill(&a, dtypes[d], n, 4);
+        shape(&dx, dtypes[(d + s) % DTYPE_COUNT], n);
+        for (i = 0; i < m.rows; i++) {
+            targets[i] = i % 7 == 5 ? -100 : (int32_t)(random_u32() % m.columns);
+            weight[i] = scale;
+        }
+        CHECK(mixprec_cross_entropy(memory(&dx), dx.type, losses, memory(&a), a.type, targets, m.rows, m.columns,
+                                    scale) == MIXPREC_OK,
+              "status");
+        cross_entropy_of(want, a.value, &m);
+        check_floats("loss", losses, want, m.rows, 1e-6);
+        differences(want, cross_entropy_of, &m, a.value, n, weight, m.rows);
+        check_tensor("gradient of the loss", &dx, want, 1e-7 * scale);
+        /* evaluation: no gradient; gradient alone: no losses */
+        memset(losses, 0, sizeof losses);
+        CHECK(mixprec_cross_entropy(NULL, dx.type, losses, memory(&a), a.type, targets, m.rows, m.columns, 1) ==
+                  MIXPREC_OK,
+              "status");
+        cross_entropy_of(want, a.value, &m);
+        check_floats("loss alone", losses, want, m.rows, 1e-6);
+        shape(&y, dx.type, n);
+        mixprec_cross_entropy(memory(&y), y.type, NULL, memory(&a), a.type, targets, m.rows, m.columns, scale);
+        CHECK(!memcmp(memory(&y), memory(&dx), n * mixprec_dtype_size(y.type)), "the gradient alone differs");
+    }
+}
+
+static void test_softmax_special(void) {
+    static const float rows[5][3] = {
+        {1000, 0, -1000}, {-HUGE_VALF, 1, 1}, {HUGE_VALF, 0, 0}, {NAN, 0, 0}, {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF}};
+    static const float is[2][3] = {{1, 0, 0}, {0, 0.5f, 0.5f}};
+    static const int32_t targets[5] = {2, 0, 0, 0, 1};
+    float out[5][3], losses[5];
+    int i, j;
+    mixprec_softmax(out, MIXPREC_F32, rows, MIXPREC_F32, 5, 3);
+    for (i = 0; i < 5; i++)
+        for (j = 0; j < 3; j++)
+            CHECK(i < 2 ? out[i][j] == is[i][j] : isnan(out[i][j]), "softmax: row %d, column %d: %g", i, j,
+                  (double)out[i][j]);
+    mixprec_log_softmax(out, MIXPREC_F32, rows, MIXPREC_F32, 5, 3);
+    CHECK(out[0][2] == -2000 && out[1][0] == -HUGE_VALF && isnan(out[3][1]), "log softmax: %g %g %g", (double)out[0][2],
+          (double)out[1][0], (double)out[3][1]);
+    mixprec_cross_entropy(out, MIXPREC_F32, losses, rows, MIXPREC_F32, targets, 5, 3, 1);
+    CHECK(losses[0] == 2000 && losses[1] == HUGE_VALF && isnan(losses[2]) && isnan(losses[3]) && isnan(losses[4]),
+          "losses: %g %g %g %g %g", (double)losses[0], (double)losses[1], (double)losses[2], (double)losses[3],
+          (double)losses[4]);
+    CHECK(out[0][0] == 1 && out[0][1] == 0 && out[0][2] == -1 && isnan(out[3][0]), "gradients: %g %g %g",
+          (double)out[0][0], (double)out[0][1], (double)out[0][2]);
+}
+
+/* ---- normalisation ---- */
+
+typedef struct norm {
+    size_t samples, channels, pixels; /* a matrix of rows x columns: samples = rows, channels = columns, pixels = 1 */
+    int batch, centred;
+    const double *gamma, *beta, *x;
+    int of_parameters; /* differentiate by gamma and beta, not by x */
+} norm;
+
+/* The textbook: statistics over the elements that share a group, whatever their order in memory. */
+static void norm_of(double *out, const double *in, const void *context) {
+    const norm *m = (const norm *)context;
+    const double *x = m->of_parameters ? m->x : in;
+    const double *gamma = m->of_parameters ? in : m->gamma, *beta = m->of_parameters ? in + m->channels : m->beta;
+    size_t n = m->samples * m->channels * m->pixels, groups = m->batch ? m->channels : m->samples, group, i;
+    for (group = 0; group < groups; group++) {
+        double mean = 0, variance = 0, count = (double)(n / groups);
+        for (i = 0; i < n; i++)
+            if (group == (m->batch ? i / m->pixels % m->channels : i / m->channels))
+                mean += x[i] / count;
+        if (!m->centred)
+            mean = 0;
+        for (i = 0; i < n; i++)
+            if (group == (m->batch ? i / m->pixels % m->channels : i / m->channels))
+                variance += (x[i] - mean) * (x[i] - mean) / count;
+        for (i = 0; i < n; i++)
+            if (group == (m->batch ? i / m->pixels % m->channels : i / m->channels)) {
+                size_t p = i / m->pixels % m->channels;
+                out[i] =
+                    (x[i] - mean) / sqrt(variance + 1e-3) * (gamma ? gamma[p] : 1) + (m->centred && beta ? beta[p] : 0);
+            }
+    }
+}
+
+static void check_norm(norm m, mixprec_dtype type, mixprec_dtype other, int parameters) {
+    static tensor gamma, beta;
+    static float mean[MOST], rstd[MOST], dgamma[MOST], dbeta[MOST], before[MOST];
+    static double both[2 * MOST];
+    size_t n = m.samples * m.channels * m.pixels, i;
+    mixprec_status forward, backward;
+    fill(&a, type, n, 2);
+    fill(&b, other, n, 1);
+    fill(&gamma, other, m.channels, 1);
+    fill(&beta, other, m.channels, 1);
+    shape(&y, other, n);
+    shape(&dx, type, n);
+    for (i = 0; i < m.channels; i++)
+        dgamma[i] = dbeta[i] = before[i] = (float)random_normal();
+    m.gamma = parameters ? gamma.value : NULL;
+    m.beta = parameters ? beta.value : NULL;
+#define PARAMETERS (parameters ? memory(&gamma) : NULL), (parameters ? memory(&beta) : NULL), other
+#define BACKWARD memory(&b), b.type, memory(&a), a.type, (parameters ? memory(&gamma) : NULL), other
+    if (m.batch) {
+        forward = mixprec_batch_norm(memory(&y), y.type, mean, rstd, memory(&a), a.type, PARAMETERS, NULL, NULL, 0,
+                                     m.samples, m.channels, m.pixels, 1e-3);
+        backward = mixprec_batch_norm_backward(memory(&dx), dx.type, dgamma, dbeta, BACKWARD, mean, rstd, m.samples,
+                                               m.channels, m.pixels);
+    } else if (m.centred) {
+        forward = mixprec_layer_norm(memory(&y), y.type, mean, rstd, memory(&a), a.type, PARAMETERS, m.samples,
+                                     m.channels, 1e-3);
+        backward = mixprec_layer_norm_backward(memory(&dx), dx.type, dgamma, dbeta, BACKWARD, mean, rstd, m.samples,
+                                               m.channels);
+    } else {
+        forward = mixprec_rms_norm(memory(&y), y.type, rstd, memory(&a), a.type, parameters ? memory(&gamma) : NULL,
+                                   other, m.samples, m.channels, 1e-3);
+        backward = mixprec_rms_norm_backward(memory(&dx), dx.type, dgamma, BACKWARD, rstd, m.samples, m.channels);
+    }
+    CHECK(forward == MIXPREC_OK && backward == MIXPREC_OK, "statuses %d, %d", (int)forward, (int)backward);
+    norm_of(want, a.value, &m);
+    check_tensor("normalised", &y, want, 5e-6);
+    differences(want, norm_of, &m, a.value, n, b.value, n);
+    check_tensor("gradient of x", &dx, want, 2e-4); /* rows of a few elements divide by small deviations */
+    m.x = a.value;
+    m.of_parameters = 1;
+    for (i = 0; i < m.channels; i++) {
+        both[i] = parameters ? gamma.value[i] : 1;
+        both[m.channels + i] = parameters ? beta.value[i] : 0;
+    }
+    differences(want, norm_of, &m, both, 2 * m.channels, b.value, n);
+    for (i = 0; i < m.channels; i++)
+        want[i] += (double)before[i], want[m.channels + i] += (double)before[i];
+    check_floats("gradient of gamma", dgamma, want, m.channels, 3e-5);
+    if (m.centred)
+        check_floats("gradient of beta", dbeta, want + m.channels, m.channels, 1e-5);
+}
+
+static void test_norms(void) {
+    static const size_t images[][3] = {{4, 3, 1}, {2, 2, 30}, {1, 2, 300}, {7, 1, 5}};
+    size_t d, s;
+    FOR_ALL(d, s) {
+        norm m = {shapes[s][0], shapes[s][1], 1, 0, 1, NULL, NULL, NULL, 0};
+        check_norm(m, dtypes[d], dtypes[(d + 1) % DTYPE_COUNT], s != 3);
+        m.centred = 0;
+        check_norm(m, dtypes[d], dtypes[(d + 2) % DTYPE_COUNT], s != 3);
+    }
+    for (d = 0; d < DTYPE_COUNT; d++)
+        for (s = 0; s < 4; s++) {
+            norm m = {images[s][0], images[s][1], images[s][2], 1, 1, NULL, NULL, NULL, 0};
+            check_norm(m, dtypes[d], dtypes[(d + 3) % DTYPE_COUNT], s != 2);
+        }
+}
+
+/* Statistics that E[x^2] - E[x]^2 would lose, kept running statistics, and inference with them. */
+static void test_statistics(void) {
+    static float x[1000], out[1000];
+    float mean, rstd, running_mean = 3, running_variance = 5, gamma = 2, beta = -1;
+    double exact_mean = 0, variance = 0;
+    int i;
+    for (i = 0; i < 1000; i++)
+        x[i] = 30000 + (float)(i % 2), exact_mean += (double)x[i] / 1000;
+    for (i = 0; i < 1000; i++)
+        variance += ((double)x[i] - exact_mean) * ((double)x[i] - exact_mean);
+    CHECK(mixprec_layer_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 1000, 0) ==
+              MIXPREC_OK,
+          "status");
+    CHECK(mean == 30000.5f && rstd == 2.0f && out[0] == -1 && out[1] == 1, "mean %g, rstd %g", (double)mean,
+          (double)rstd);
+    CHECK(mixprec_batch_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, &running_mean,
+                             &running_variance, 0.1, 10, 1, 100, 1e-5) == MIXPREC_OK,
+          "status");
+    CHECK(fabs((double)running_mean - (0.9 * 3 + 0.1 * exact_mean)) < 1e-3 &&
+              fabs((double)running_variance - (0.9 * 5 + 0.1 * variance / 999)) < 1e-6,
+          "running statistics %g %g", (double)running_mean, (double)running_variance);
+    CHECK(mixprec_batch_norm_inference(out, MIXPREC_F32, x, MIXPREC_F32, &gamma, &beta, MIXPREC_F32, &running_mean,
+                                       &running_variance, 10, 1, 100, 1e-5) == MIXPREC_OK,
+          "status");
+    for (i = 0; i < 1000; i++) {
+        double exact = ((double)x[i] - (double)running_mean) / sqrt((double)running_variance + 1e-5) * 2 - 1;
+        CHECK(fabs((double)out[i] - exact) < 1e-6 * fabs(exact), "inference: got %.9g, want %.9g", (double)out[i],
+              exact);
+    }
+    /* a constant row: no deviation */
+    for (i = 0; i < 10; i++)
+        x[i] = 7;
+    mixprec_layer_norm(out, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 10, 1e-5);
+    CHECK(out[3] == 0 && fabs((double)rstd - sqrt(1e5)) < 1e-3, "constant: %g, rstd %g", (double)out[3], (double)rstd);
+    x[4] = NAN;
+    mixprec_layer_norm(out, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 10, 1e-5);
+    CHECK(isnan(out[0]) && isnan(rstd), "NaN in a row: %g", (double)out[0]);
+    x[4] = HUGE_VALF;
+    mixprec_rms_norm(out, MIXPREC_F32, &rstd, x, MIXPREC_F32, NULL, MIXPREC_F32, 1, 10, 1e-5);
+    CHECK(rstd == 0 && out[0] == 0 && isnan(out[4]), "Inf in a row: %g %g", (double)rstd, (double)out[4]);
+    memset(x, 0, 10 * sizeof *x);
+    mixprec_rms_norm(out, MIXPREC_F32, &rstd, x, MIXPREC_F32, NULL, MIXPREC_F32, 1, 10, 0);
+    CHECK(rstd == HUGE_VALF && isnan(out[0]), "0 / 0: %g %g", (double)rstd, (double)out[0]);
+}
+
+static void test_inverse_root(void) {
+    int i;
+    for (i = 0; i < 200000; i++) {
+        double x = ldexp(1 + random_u32() / 4294967296.0, (int)(random_u32() % 200) - 100), exact = 1 / sqrt(x);
+        CHECK(fabs((double)mixprec_inverse_root_(x) - exact) <= 0.501 * ldexp(1, ilogb(exact) - 23), "1/sqrt(%a)", x);
+    }
+}
+
+/* ---- bias, embedding, dropout ---- */
+
+static void test_bias(void) {
+    static float dbias[MOST];
+    size_t d, s, i;
+    FOR_ALL(d, s) {
+        size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
+        fill(&a, dtypes[d], n, 1);
+        fill(&b, dtypes[(d + 1) % DTYPE_COUNT], columns, 1);
+        shape(&y, dtypes[(d + 2) % DTYPE_COUNT], n);
+        CHECK(mixprec_bias_add(memory(&y), y.type, memory(&a), a.type, memory(&b), b.type, rows, columns) == MIXPREC_OK,
+              "status");
+        for (i = 0; i < n; i++)
+            want[i] = a.value[i] + b.value[i % columns];
+        check_tensor("bias", &y, want, 5e-7);
+        for (i = 0; i < columns; i++)
+            dbias[i] = (float)(want[i] = random_normal());
+        for (i = 0; i < n; i++)
+            want[i % columns] += a.value[i];
+        CHECK(mixprec_bias_gradient(dbias, memory(&a), a.type, rows, columns, 0) == MIXPREC_OK, "status");
+        check_floats("gradient of the bias", dbias, want, columns, 2e-5);
+    }
+    /* columns 1 and 2 of five */
+    fill(&a, MIXPREC_F16, 20, 1);
+    dbias[0] = dbias[1] = dbias[2] = 0;
+    mixprec_bias_gradient(dbias, (char *)memory(&a) + 2, MIXPREC_F16, 3, 2, 5);
+    CHECK(fabs((double)dbias[1] - a.value[2] - a.value[7] - a.value[12]) < 1e-6 && dbias[2] == 0, "ld: %g %g",
+          (double)dbias[1], (double)dbias[2]);
+}
+
+static void test_embedding(void) {
+    static const int32_t tokens[] = {3, 0, -1, 3, 9, 3};
+    static float dtable[10 * 300];
+    static const size_t widths[] = {1, 7, 300};
+    size_t d, w, i, j;
+    for (d = 0; d < DTYPE_COUNT; d++)
+        for (w = 0; w < 3; w++) {
+            size_t width = widths[w];
+            fill(&a, dtypes[d], 10 * width, 1);
+            fill(&b, dtypes[d], 6 * width, 1);
+            shape(&y, dtypes[(d + 1) % DTYPE_COUNT], 6 * width);
+            CHECK(mixprec_embedding(memory(&y), y.type, memory(&a), a.type, tokens, 6, 10, width) == MIXPREC_OK,
+                  "status");
+            for (i = 0; i < 6; i++)
+                for (j = 0; j < width; j++)
+                    want[i * width + j] = tokens[i] < 0 ? 0 : a.value[(size_t)tokens[i] * width + j];
+            check_tensor("embedding", &y, want, 0);
+            for (i = 0; i < 10 * width; i++)
+                dtable[i] = (float)(want[i] = (double)(float)random_normal());
+            for (i = 0; i < 6; i++)
+                for (j = 0; j < width && tokens[i] >= 0; j++)
+                    want[(size_t)tokens[i] * width + j] += b.value[i * width + j];
+            CHECK(mixprec_embedding_gradient(dtable, memory(&b), b.type, tokens, 6, 10, width) == MIXPREC_OK, "status");
+            check_floats("gradient of the table", dtable, want, 10 * width, 2e-6);
+        }
+}
+
+static void test_dropout(void) {
+    static const float probabilities[] = {0, 0.1f, 0.5f, 0.9f, 1};
+    size_t d, p, i;
+    for (d = 0; d < DTYPE_COUNT; d++)
+        for (p = 0; p < 5; p++) {
+            float probability = probabilities[p];
+            size_t n = 3000, zeros = 0;
+            double deviation = sqrt(3000 * (double)probability * (1 - (double)probability));
+            fill(&a, dtypes[d], n, 1);
+            shape(&y, dtypes[(d + 1) % DTYPE_COUNT], n);
+            CHECK(mixprec_dropout(memory(&y), y.type, memory(&a), a.type, n, probability, 7, 5) == MIXPREC_OK,
+                  "status");
+            for (i = 0; i < n; i++) {
+                int dropped = mixprec_random_bits(7, 5 + i) / 4294967296.0 < (double)probability;
+                want[i] = dropped ? 0 : a.value[i] / (1 - (double)probability);
+                zeros += (size_t)dropped;
+            }
+            check_tensor("dropout", &y, want, 2e-6);
+            CHECK(fabs((double)zeros - 3000 * (double)probability) <= 4 * deviation, "%zu zeros for probability %g",
+                  zeros, (double)probability);
+        }
+}
+
+/* ---- convolution ---- */
+
+typedef struct convolution {
+    mixprec_conv2d l;
+    size_t out_height, out_width;
+    const double *x, *weight, *bias;
+    int by; /* differentiate by 0: x, 1: weight, 2: bias */
+} convolution;
+
+static size_t step_of(size_t x) {
+    return x ? x : 1;
+}
+static void convolution_of(double *out, const double *in, const void *context) {
+    const convolution *v = (const convolution *)context;
+    const mixprec_conv2d *l = &v->l;
+    const double *x = v->by == 0 ? in : v->x, *weight = v->by == 1 ? in : v->weight, *bias = v->by == 2 ? in : v->bias;
+    size_t b_, f, oy, ox, ch, ky, kx;
+    for (b_ = 0; b_ < l->batch; b_++)
+        for (f = 0; f < l->filters; f++)
+            for (oy = 0; oy < v->out_height; oy++)
+                for (ox = 0; ox < v->out_width; ox++) {
+                    double sum = bias ? bias[f] : 0;
+                    for (ch = 0; ch < l->channels; ch++)
+                        for (ky = 0; ky < l->kernel_height; ky++)
+                            for (kx = 0; kx < l->kernel_width; kx++) {
+                                long iy = (long)(oy * step_of(l->stride_y) + ky * step_of(l->dilation_y)) -
+                                          (long)l->padding_y;
+                                long ix = (long)(ox * step_of(l->stride_x) + kx * step_of(l->dilation_x)) -
+                                          (long)l->padding_x;
+                                if (iy >= 0 && iy < (long)l->height && ix >= 0 && ix < (long)l->width)
+                                    sum +=
+                                        x[((b_ * l->channels + ch) * l->height + (size_t)iy) * l->width + (size_t)ix] *
+                                        weight[((f * l->channels + ch) * l->kernel_height + ky) * l->kernel_width + kx];
+                            }
+                    *out++ = sum;
+                }
+}
+
+static char conv_workspace[1 << 20];
+
+static void test_convolution(void) {
+    static const mixprec_conv2d layers[] = {
+        /* batch, channels, height, width, filters, kernel, stride, dilation, padding */
+        {2, 3, 5, 6, 4, 3, 3, 0, 0, 0, 0, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0},
+        {1, 2, 7, 9, 3, 3, 2, 2, 3, 1, 1, 0, 2}, {2, 2, 8, 5, 2, 2, 3, 1, 2, 3, 2, 2, 3},
+        {1, 2, 3, 3, 5, 1, 1, 2, 2, 1, 1, 0, 0}, {1, 1, 2, 270, 1, 2, 5, 1, 1, 1, 2, 3, 4}};
+    static const size_t heights[] = {5, 1, 3, 9, 2, 7}, widths[] = {6, 1, 4, 4, 2, 270};
+    static float dweight[MOST], dbias[16], before[MOST];
+    static double by_weight[MOST];
+    size_t d, v, i;
+    for (d = 0; d < DTYPE_COUNT; d++)
+        for (v = 0; v < (test_quick ? 5u : 6u); v++) {
+            convolution k = {layers[v], 0, 0, NULL, NULL, NULL, 0};
+            mixprec_conv2d l = layers[v];
+            size_t weights = l.filters * l.channels * l.kernel_height * l.kernel_width, inputs, outputs, bytes = 0;
+            int has_bias = v % 2 == 0;
+            CHECK(mixprec_conv2d_output(&l, &k.out_height, &k.out_width) == MIXPREC_OK && k.out_height == heights[v] &&
+                      k.out_width == widths[v],
+                  "output of layer %zu: %zu x %zu", v, k.out_height, k.out_width);
+            CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes && bytes < sizeof conv_workspace, "%zu",
+                  bytes);
+            inputs = l.batch * l.channels * l.height * l.width;
+            outputs = l.batch * l.filters * k.out_height * k.out_width;
+            fill(&a, dtypes[d], inputs, 1);
+            fill(&b, dtypes[(d + 1) % DTYPE_COUNT], weights, 1);
+            fill(&c, dtypes[(d + 2) % DTYPE_COUNT], has_bias ? l.filters : outputs, 1);
+            shape(&y, dtypes[(d + 3) % DTYPE_COUNT], outputs);
+            k.x = a.value;
+            k.weight = b.value;
+            k.bias = has_bias ? c.value : NULL;
+            CHECK(mixprec_conv2d_forward(&l, memory(&y), y.type, memory(&a), a.type, memory(&b), b.type,
+                                         has_bias ? memory(&c) : NULL, c.type, conv_workspace + 1, bytes) == MIXPREC_OK,
+                  "status");
+            convolution_of(want, a.value, &k);
+            check_tensor("convolution", &y, want, 1e-5);
+
+            fill(&c, dtypes[(d + 2) % DTYPE_COUNT], outputs, 1); /* dy */
+            shape(&dx, dtypes[(d + 4) % DTYPE_COUNT], inputs);
+            CHECK(mixprec_conv2d_backward_input(&l, memory(&dx), dx.type, memory(&c), c.type, memory(&b), b.type,
+                                                conv_workspace + 1, bytes) == MIXPREC_OK,
+                  "status");
+            k.bias = NULL;
+            differences(want, convolution_of, &k, a.value, inputs, c.value, outputs);
+            check_tensor("gradient of the input", &dx, want, 1e-5);
+
+            for (i = 0; i < weights; i++)
+                dweight[i] = before[i] = (float)random_normal();
+            for (i = 0; i < l.filters; i++)
+                dbias[i] = 0;
+            CHECK(mixprec_conv2d_backward_weight(&l, dweight, has_bias ? dbias : NULL, memory(&c), c.type, memory(&a),
+                                                 a.type, conv_workspace + 1, bytes) == MIXPREC_OK,
+                  "status");
+            k.by = 1;
+            differences(by_weight, convolution_of, &k, b.value, weights, c.value, outputs);
+            for (i = 0; i < weights; i++)
+                by_weight[i] += (double)before[i];
+            check_floats("gradient of the weight", dweight, by_weight, weights, 1e-4);
+            if (has_bias) {
+                double zeros[16] = {0};
+                k.by = 2;
+                differences(want, convolution_of, &k, zeros, l.filters, c.value, outputs);
+                check_floats("gradient of the bias", dbias, want, l.filters, 1e-4);
+            }
+        }
+}
+
+/* ---- the same bits ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) { /* FNV-1a */
+    const unsigned char *bytes = (const unsigned char *)data;
+    while (size--)
+        hash = (hash ^ *bytes++) * 0x100000001B3u;
+    return hash;
+}
+
+enum { ROWS = 9, COLUMNS = 270, ELEMENTS = ROWS * COLUMNS };
+
+/* Runs every layer on rows [0, split), then on the others, and hashes all outputs. No product of floats is inexact. */
+static uint64_t all_layers(size_t split) {
+    static tensor x, dy, gamma, out;
+    static float mean[ROWS], rstd[ROWS], sums[2][3 * COLUMNS], losses[ROWS];
+    static const mixprec_conv2d images = {1, 2, 9, 15, 3, 3, 3, 2, 1, 1, 2, 1, 2};
+    int32_t index[ROWS];
+    uint64_t hash = 0xCBF29CE484222325u;
+    size_t d, part, i;
+    random_state = 42;
+    memset(losses, 0, sizeof losses);
+    for (d = 0; d < DTYPE_COUNT; d++) {
+        mixprec_dtype type = dtypes[d], other = dtypes[(d + 3) % DTYPE_COUNT];
+        int activation;
+        fill(&x, type == MIXPREC_F32 ? MIXPREC_F16 : type, ELEMENTS, 2);
+        fill(&dy, type, ELEMENTS, 1);
+        fill(&gamma, other == MIXPREC_F32 ? MIXPREC_BF16 : other, COLUMNS, 1);
+        for (i = 0; i < ROWS; i++)
+            index[i] = (int32_t)(random_u32() % 4) - 1;
+        memset(sums, 0, sizeof sums);
+        shape(&out, type, ELEMENTS);
+#define PART(t) (char *)memory(&t) + first *COLUMNS *mixprec_dtype_size((t).type), (t).type
+#define RUN(...)                                                                                                       \
+    do {                                                                                                               \
+        for (part = 0; part < 2; part++) {                                                                             \
+            size_t first = part ? split : 0, rows = part ? ROWS - split : split;                                       \
+            CHECK((__VA_ARGS__) == MIXPREC_OK, "status of " #__VA_ARGS__);                                             \
+        }                                                                                                              \
+        hash = hash_bytes(hash, memory(&out), ELEMENTS * mixprec_dtype_size(out.type));                                \
+        hash = hash_bytes(hash, sums, sizeof sums);                                                                    \
+        hash = hash_bytes(hash, losses, sizeof losses);                                                                \
+    } while (0)
+        for (activation = 0; activation <= (int)MIXPREC_ACTIVATION_TANH; activation++) {
+            RUN(mixprec_activate(PART(out), PART(x), rows * COLUMNS, (mixprec_activation)activation));
+            RUN(mixprec_activate_backward(PART(out), PART(dy), PART(x), rows * COLUMNS,
+                                          (mixprec_activation)activation));
+        }
+        RUN(mixprec_softmax(PART(out), PART(x), rows, COLUMNS));
+        RUN(mixprec_log_softmax(PART(out), PART(x), rows, COLUMNS));
+        RUN(mixprec_softmax_backward(PART(out), PART(dy), PART(x), rows, COLUMNS));
+        RUN(mixprec_cross_entropy(PART(out), losses + first, PART(x), index + first, rows, COLUMNS, 0.3));
+        RUN(mixprec_layer_norm(PART(out), mean + first, rstd + first, PART(x), memory(&gamma), NULL, gamma.type, rows,
+                               COLUMNS, 1e-5));
+        RUN(mixprec_layer_norm_backward(PART(out), sums[0], sums[1], PART(dy), PART(x), memory(&gamma), gamma.type,
+                                        mean + first, rstd + first, rows, COLUMNS));
+        RUN(mixprec_rms_norm(PART(out), rstd + first, PART(x), memory(&gamma), gamma.type, rows, COLUMNS, 1e-5));
+        RUN(mixprec_rms_norm_backward(PART(out), sums[0], PART(dy), PART(x), memory(&gamma), gamma.type, rstd + first,
+                                      rows, COLUMNS));
+        RUN(mixprec_bias_add(PART(out), PART(x), memory(&gamma), gamma.type, rows, COLUMNS));
+        RUN(mixprec_bias_gradient(sums[0], PART(dy), rows, COLUMNS, 0));
+        RUN(mixprec_embedding(PART(out), memory(&x), x.type, index + first, rows, ROWS, COLUMNS));
+        RUN(mixprec_embedding_gradient(sums[0], PART(dy), index + first, rows, 3, COLUMNS));
+        RUN(mixprec_dropout(PART(out), PART(x), rows * COLUMNS, 0.3f, 3, first * COLUMNS));
+        CHECK(mixprec_batch_norm(memory(&out), type, mean, rstd, memory(&x), x.type, NULL, NULL, type, NULL, NULL, 0, 3,
+                                 3, COLUMNS, 1e-5) == MIXPREC_OK,
+              "status");
+        hash = hash_bytes(hash, memory(&out), ELEMENTS * mixprec_dtype_size(type));
+        hash = hash_bytes(hash, mean, sizeof mean);
+        memset(sums, 0, sizeof sums);
+        memset(memory(&out), 0, ELEMENTS * mixprec_dtype_size(out.type));
+        if (type != MIXPREC_F32) { /* f32 * f32 differs where there is no FMA */
+            mixprec_conv2d_forward(&images, memory(&out), type, memory(&x), x.type, memory(&gamma), gamma.type, NULL,
+                                   MIXPREC_F32, conv_workspace, sizeof conv_workspace);
+            mixprec_conv2d_backward_weight(&images, sums[0], sums[1], memory(&dy), dy.type, memory(&x), x.type,
+                                           conv_workspace, sizeof conv_workspace);
+            hash = hash_bytes(hash, memory(&out), 200 * mixprec_dtype_size(out.type));
+            mixprec_conv2d_backward_input(&images, memory(&out), type, memory(&dy), dy.type, memory(&gamma), gamma.type,
+                                          conv_workspace, sizeof conv_workspace);
+            hash = hash_bytes(hash, memory(&out), 270 * mixprec_dtype_size(out.type));
+            hash = hash_bytes(hash, sums, sizeof sums);
+        }
+    }
+    return hash;
+}
+
+/* The constant is what every compiler, level of optimisation, instruction set and CPU must give. */
+static void test_bits(void) {
+    static const size_t splits[] = {0, 1, 4, 8};
+    size_t i;
+    for (i = 0; i < 4; i++) {
+        uint64_t hash = all_layers(splits[i]);
+        CHECK(hash == 0x448BAD4E1836C033u, "split at row %zu: %016llx", splits[i], (unsigned long long)hash);
+    }
+}
+
+#if HAVE_ENVIRONMENT
+static void test_environment(void) {
+    uint64_t usual = 0;
+    size_t i;
+    fill(&a, MIXPREC_F16, 100, 1);
+    shape(&y, MIXPREC_F32, 100);
+    for (i = 0; i < sizeof environments / sizeof *environments; i++) {
+        environment before = get_environment(), after;
+        uint64_t hash;
+        set_environment(environments[i]);
+        mixprec_softmax(memory(&y), MIXPREC_F32, memory(&a), MIXPREC_F16, 5, 20);
+        mixprec_activate(memory(&y), MIXPREC_F32, memory(&y), MIXPREC_F32, 50, MIXPREC_ACTIVATION_GELU);
+        mixprec_dropout(memory(&y), MIXPREC_F32, memory(&y), MIXPREC_F32, 50, 0.3f, 1, 0);
+        after = get_environment();
+        set_environment(before);
+        hash = hash_bytes(1, memory(&y), 400);
+        if (i == 0) /* the default one */
+            usual = hash;
+        CHECK(hash == usual, "environment %zu changes the bits", i);
+        CHECK(after == environments[i], "environment %zu came back as %llx", i, (unsigned long long)after);
+    }
+}
+#endif
+
+static void test_in_place(void) {
+    size_t d, n = 3 * 90;
+    for (d = 0; d < DTYPE_COUNT; d++) {
+        mixprec_dtype type = dtypes[d];
+        size_t bytes = n * mixprec_dtype_size(type);
+        float mean[9], rstd[9];
+        int32_t targets[3] = {1, 89, -1};
+        static tensor x, g, out;
+#define SAME(name, with_x, separate, in_place)                                                                         \
+    do {                                                                                                               \
+        fill(&x, type, n, 1);                                                                                          \
+        fill(&g, type, n, 1);                                                                                          \
+        shape(&out, type, n);                                                                                          \
+        mixprec_layer_norm(memory(&out), type, mean, rstd, memory(&x), type, NULL, NULL, type, 3, 90, 1e-5);           \
+        CHECK((separate) == MIXPREC_OK && (in_place) == MIXPREC_OK, name ": status");                                  \
+        CHECK(!memcmp(memory(&out), memory((with_x) ? &x : &g), bytes), name " in place differs");                     \
+    } while (0)
+#define Y memory(&out), type
+#define X memory(&x), type
+#define G memory(&g), type
+        SAME("activate", 1, mixprec_activate(Y, X, n, MIXPREC_ACTIVATION_SILU),
+             mixprec_activate(X, X, n, MIXPREC_ACTIVATION_SILU));
+        SAME("activate_backward on dy", 0, mixprec_activate_backward(Y, G, X, n, MIXPREC_ACTIVATION_GELU),
+             mixprec_activate_backward(G, G, X, n, MIXPREC_ACTIVATION_GELU));
+        SAME("activate_backward on x", 1, mixprec_activate_backward(Y, G, X, n, MIXPREC_ACTIVATION_GELU),
+             mixprec_activate_backward(X, G, X, n, MIXPREC_ACTIVATION_GELU));
+        SAME("softmax", 1, mixprec_softmax(Y, X, 3, 90), mixprec_softmax(X, X, 3, 90));
+        SAME("softmax_backward", 0, mixprec_softmax_backward(Y, G, X, 3, 90), mixprec_softmax_backward(G, G, X, 3, 90));
+        SAME("cross_entropy", 1, mixprec_cross_entropy(Y, NULL, X, targets, 3, 90, 2),
+             mixprec_cross_entropy(X, NULL, X, targets, 3, 90, 2));
+        SAME("layer_norm", 1, mixprec_layer_norm(Y, NULL, NULL, X, NULL, NULL, type, 3, 90, 1e-5),
+             mixprec_layer_norm(X, NULL, NULL, X, NULL, NULL, type, 3, 90, 1e-5));
+        SAME("layer_norm_backward", 0, mixprec_layer_norm_backward(Y, NULL, NULL, G, X, NULL, type, mean, rstd, 3, 90),
+             mixprec_layer_norm_backward(G, NULL, NULL, G, X, NULL, type, mean, rstd, 3, 90));
+        SAME("batch_norm", 1, mixprec_batch_norm(Y, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5),
+             mixprec_batch_norm(X, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5));
+        SAME("bias_add", 1, mixprec_bias_add(Y, X, G, 3, 90), mixprec_bias_add(X, X, G, 3, 90));
+        SAME("dropout", 0, mixprec_dropout(Y, G, n, 0.5f, 1, 2), mixprec_dropout(G, G, n, 0.5f, 1, 2));
+    }
+}
+
+/* ---- statuses ---- */
+
+/* Each call must return the status and write nothing. All memory lies in one array; p(i) is its i-th kilobyte. */
+static void test_statuses(void) {
+    static float memory_of[100][256], saved[100][256];
+    static const mixprec_dtype bad[] = {MIXPREC_NONE, MIXPREC_F64, MIXPREC_E2M1, MIXPREC_I8, (mixprec_dtype)99};
+    const size_t huge = SIZE_MAX / 8;
+    mixprec_conv2d l = {2, 2, 4, 4, 2, 3, 3, 0, 0, 0, 0, 0, 0}, wrong;
+    int32_t index[4] = {0, 1, 3, -1};
+    size_t i, h = 77, w = 77, bytes = 0;
+    for (i = 0; i < sizeof memory_of / sizeof **memory_of; i++)
+        memory_of[i / 256][i % 256] = (float)(i % 13) + 0.5f;
+    memcpy(saved, memory_of, sizeof saved);
+#define F MIXPREC_F32
+#define p(i) memory_of[i]
+#define REFUSED(status, ...)                                                                                           \
+    do {                                                                                                               \
+        CHECK((__VA_ARGS__) == status, #__VA_ARGS__ ": not " #status);                                                 \
+        CHECK(!memcmp(saved, memory_of, sizeof saved), #__VA_ARGS__ ": wrote");                                        \
+        memcpy(memory_of, saved, sizeof saved);                                                                        \
+    } while (0)
+#define OVERLAPS(...) REFUSED(MIXPREC_ERR_OVERLAP, __VA_ARGS__)
+#define NULLS(...) REFUSED(MIXPREC_ERR_NULL, __VA_ARGS__)
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        mixprec_dtype t = bad[i];
+#define DTYPE(...) REFUSED(MIXPREC_ERR_DTYPE, __VA_ARGS__)
+        DTYPE(mixprec_activate(p(0), t, p(1), F, 9, MIXPREC_ACTIVATION_RELU));
+        DTYPE(mixprec_activate(p(0), F, p(1), t, 9, MIXPREC_ACTIVATION_RELU));
+        DTYPE(mixprec_activate_backward(p(0), t, p(1), F, p(2), F, 9, MIXPREC_ACTIVATION_RELU));
+        DTYPE(mixprec_activate_backward(p(0), F, p(1), t, p(2), F, 9, MIXPREC_ACTIVATION_RELU));
+        DTYPE(mixprec_activate_backward(p(0), F, p(1), F, p(2), t, 9, MIXPREC_ACTIVATION_RELU));
+        DTYPE(mixprec_softmax(p(0), t, p(1), F, 3, 3));
+        DTYPE(mixprec_log_softmax(p(0), F, p(1), t, 3, 3));
+        DTYPE(mixprec_softmax_backward(p(0), F, p(1), t, p(2), F, 3, 3));
+        DTYPE(mixprec_cross_entropy(p(0), t, p(1), p(2), F, index, 4, 4, 1));
+        DTYPE(mixprec_cross_entropy(p(0), F, p(1), p(2), t, index, 4, 4, 1));
+        DTYPE(mixprec_layer_norm(p(0), F, p(1), p(2), p(3), F, p(4), p(5), t, 3, 3, 0));
+        DTYPE(mixprec_layer_norm(p(0), F, p(1), p(2), p(3), t, p(4), p(5), F, 3, 3, 0));
+        DTYPE(mixprec_layer_norm_backward(p(0), t, p(1), p(2), p(3), F, p(4), F, p(5), F, p(6), p(7), 3, 3));
+        DTYPE(mixprec_rms_norm(p(0), t, p(2), p(3), F, p(4), F, 3, 3, 0));
+        DTYPE(mixprec_rms_norm_backward(p(0), F, p(1), p(3), F, p(4), t, p(5), F, p(7), 3, 3));
+        DTYPE(mixprec_batch_norm(p(0), t, p(1), p(2), p(3), F, p(4), p(5), F, p(6), p(7), 0, 3, 3, 3, 0));
+        DTYPE(mixprec_batch_norm_inference(p(0), F, p(3), t, p(4), p(5), F, p(6), p(7), 3, 3, 3, 0));
+        DTYPE(mixprec_batch_norm_backward(p(0), F, p(1), p(2), p(3), t, p(4), F, p(5), F, p(6), p(7), 3, 3, 3));
+        DTYPE(mixprec_bias_add(p(0), F, p(1), F, p(2), t, 3, 3));
+        DTYPE(mixprec_bias_gradient(p(0), p(1), t, 3, 3, 0));
+        DTYPE(mixprec_embedding(p(0), F, p(1), t, index, 4, 4, 4));
+        DTYPE(mixprec_embedding_gradient(p(0), p(1), t, index, 4, 4, 4));
+        DTYPE(mixprec_dropout(p(0), t, p(1), F, 9, 0.5f, 0, 0));
+        DTYPE(mixprec_conv2d_forward(&l, p(0), t, p(1), F, p(2), F, p(3), F, p(4), 90000));
+        DTYPE(mixprec_conv2d_backward_input(&l, p(0), F, p(1), t, p(2), F, p(4), 90000));
+        DTYPE(mixprec_conv2d_backward_weight(&l, p(0), p(1), p(2), F, p(3), t, p(4), 90000));
+    }
+    NULLS(mixprec_activate(NULL, F, p(1), F, 9, MIXPREC_ACTIVATION_RELU));
+    NULLS(mixprec_activate(p(0), F, NULL, F, 9, MIXPREC_ACTIVATION_RELU));
+    NULLS(mixprec_activate_backward(p(0), F, NULL, F, p(2), F, 9, MIXPREC_ACTIVATION_RELU));
+    NULLS(mixprec_softmax(p(0), F, NULL, F, 3, 3));
+    NULLS(mixprec_log_softmax(NULL, F, p(0), F, 3, 3));
+    NULLS(mixprec_softmax_backward(p(0), F, p(1), F, NULL, F, 3, 3));
+    NULLS(mixprec_cross_entropy(p(0), F, p(1), NULL, F, index, 4, 4, 1));
+    NULLS(mixprec_cross_entropy(p(0), F, p(1), p(2), F, NULL, 4, 4, 1));
+    NULLS(mixprec_layer_norm(NULL, F, p(1), p(2), p(3), F, p(4), p(5), F, 3, 3, 0));
+    NULLS(mixprec_layer_norm_backward(p(0), F, p(1), p(2), p(3), F, p(4), F, p(5), F, NULL, p(7), 3, 3));
+    NULLS(mixprec_layer_norm_backward(p(0), F, p(1), p(2), p(3), F, p(4), F, p(5), F, p(6), NULL, 3, 3));
+    NULLS(mixprec_rms_norm(p(0), F, p(2), NULL, F, p(4), F, 3, 3, 0));
+    NULLS(mixprec_rms_norm_backward(p(0), F, p(1), NULL, F, p(4), F, p(5), F, p(7), 3, 3));
+    NULLS(mixprec_batch_norm(p(0), F, p(1), p(2), NULL, F, p(4), p(5), F, p(6), p(7), 0, 3, 3, 3, 0));
+    NULLS(mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, NULL, p(7), 3, 3, 3, 0));
+    NULLS(mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, p(6), NULL, 3, 3, 3, 0));
+    NULLS(mixprec_batch_norm_backward(p(0), F, p(1), p(2), NULL, F, p(4), F, p(5), F, p(6), p(7), 3, 3, 3));
+    NULLS(mixprec_bias_add(p(0), F, p(1), F, NULL, F, 3, 3));
+    NULLS(mixprec_bias_gradient(NULL, p(1), F, 3, 3, 0));
+    NULLS(mixprec_embedding(p(0), F, NULL, F, index, 4, 4, 4));
+    NULLS(mixprec_embedding(p(0), F, p(1), F, NULL, 4, 4, 4));
+    NULLS(mixprec_embedding_gradient(NULL, p(1), F, index, 4, 4, 4));
+    NULLS(mixprec_dropout(NULL, F, p(1), F, 9, 0.5f, 0, 0));
+    NULLS(mixprec_conv2d_output(NULL, &h, &w));
+    NULLS(mixprec_conv2d_output(&l, NULL, &w));
+    NULLS(mixprec_conv2d_workspace(NULL, &bytes));
+    NULLS(mixprec_conv2d_workspace(&l, NULL));
+    NULLS(mixprec_conv2d_forward(&l, p(0), F, NULL, F, p(2), F, p(3), F, p(4), 90000));
+    NULLS(mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, p(3), F, NULL, 90000));
+    NULLS(mixprec_conv2d_backward_input(&l, NULL, F, p(1), F, p(2), F, p(4), 90000));
+    NULLS(mixprec_conv2d_backward_weight(&l, NULL, p(1), p(2), F, p(3), F, p(4), 90000));
+
+    OVERLAPS(mixprec_activate(p(0) + 1, F, p(0), F, 9, MIXPREC_ACTIVATION_RELU));
+    OVERLAPS(mixprec_activate(p(0), MIXPREC_F16, p(0), F, 9, MIXPREC_ACTIVATION_RELU)); /* another size */
+    OVERLAPS(mixprec_activate_backward(p(0), F, p(0) + 8, F, p(2), F, 9, MIXPREC_ACTIVATION_RELU));
+    OVERLAPS(mixprec_softmax(p(0), F, p(0) + 8, F, 3, 3));
+    OVERLAPS(mixprec_softmax_backward(p(0), F, p(1), F, p(0) + 1, F, 3, 3));
+    OVERLAPS(mixprec_cross_entropy(p(0), F, p(0) + 15, p(2), F, index, 4, 4, 1));
+    OVERLAPS(mixprec_cross_entropy(p(0), F, p(2), p(2), F, index, 4, 4, 1));
+    OVERLAPS(mixprec_cross_entropy(p(0), F, p(1), p(2), F, (int32_t *)(void *)p(0), 4, 4, 1));
+    OVERLAPS(mixprec_layer_norm(p(0), F, p(1), p(1), p(3), F, p(4), p(5), F, 3, 3, 0));
+    OVERLAPS(mixprec_layer_norm(p(0), F, p(1), p(2), p(3), F, p(0), p(5), F, 3, 3, 0));
+    OVERLAPS(mixprec_layer_norm_backward(p(0), F, p(1), p(1), p(3), F, p(4), F, p(5), F, p(6), p(7), 3, 3));
+    OVERLAPS(mixprec_rms_norm_backward(p(0), F, p(4), p(3), F, p(4), F, p(5), F, p(7), 3, 3));
+    OVERLAPS(mixprec_batch_norm(p(0), F, p(1), p(2), p(3), F, p(4), p(5), F, p(6), p(6), 0, 3, 3, 3, 0));
+    OVERLAPS(mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, p(0), p(7), 3, 3, 3, 0));
+    OVERLAPS(mixprec_bias_add(p(0), F, p(1), F, p(0), F, 3, 3));
+    OVERLAPS(mixprec_bias_gradient(p(0), p(0), F, 3, 3, 0));
+    OVERLAPS(mixprec_embedding(p(0), F, p(0), F, index, 4, 4, 4));
+    OVERLAPS(mixprec_embedding_gradient(p(0), p(0) + 4, F, index, 4, 4, 4));
+    OVERLAPS(mixprec_dropout(p(0) + 1, F, p(0), F, 9, 0.5f, 0, 0));
+    OVERLAPS(mixprec_conv2d_forward(&l, p(1), F, p(1), F, p(2), F, p(3), F, p(4), 90000));
+    OVERLAPS(mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, p(5), F, p(4), 90000));
+    OVERLAPS(mixprec_conv2d_backward_input(&l, p(0), F, p(1), F, p(0), F, p(4), 90000));
+    OVERLAPS(mixprec_conv2d_backward_weight(&l, p(0), p(0), p(2), F, p(3), F, p(4), 90000));
+
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_activate(p(0), F, p(1), F, huge, MIXPREC_ACTIVATION_RELU));
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_softmax(p(0), F, p(1), F, huge, 16));
+    REFUSED(MIXPREC_ERR_SIZE,
+            mixprec_batch_norm(p(0), F, p(1), p(2), p(3), F, p(4), p(5), F, NULL, NULL, 0, huge, huge, huge, 0));
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_bias_gradient(p(0), p(1), F, huge, 3, huge));
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_embedding(p(0), F, p(1), F, index, 4, huge, huge));
+    wrong = l;
+    wrong.filters = huge;
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_conv2d_workspace(&wrong, &bytes));
+
+    REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate(p(0), F, p(1), F, 9, (mixprec_activation)6));
+    REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate_backward(p(0), F, p(1), F, p(2), F, 9, (mixprec_activation)-1));
+    REFUSED(MIXPREC_ERR_INDEX, mixprec_cross_entropy(p(0), F, p(1), p(2), F, index, 4, 3, 1));
+    REFUSED(MIXPREC_ERR_INDEX, mixprec_embedding(p(0), F, p(1), F, index, 4, 3, 4));
+    REFUSED(MIXPREC_ERR_INDEX, mixprec_embedding_gradient(p(0), p(1), F, index, 4, 3, 4));
+    REFUSED(MIXPREC_ERR_LEADING_DIMENSION, mixprec_bias_gradient(p(0), p(1), F, 3, 3, 2));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_layer_norm(p(0), F, p(1), p(2), p(3), F, NULL, NULL, F, 3, 3, -1));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_layer_norm(p(0), F, p(1), p(2), p(3), F, NULL, NULL, F, 3, 3, (double)NAN));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_rms_norm(p(0), F, p(2), p(3), F, NULL, F, 3, 3, HUGE_VAL));
+    REFUSED(MIXPREC_ERR_PARAMETER,
+            mixprec_batch_norm(p(0), F, p(1), p(2), p(3), F, NULL, NULL, F, p(6), p(7), 1.01, 3, 3, 3, 0));
+    REFUSED(MIXPREC_ERR_PARAMETER,
+            mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, p(6), p(7), 3, 3, 3, -1));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_dropout(p(0), F, p(1), F, 9, 1.01f, 0, 0));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_dropout(p(0), F, p(1), F, 9, -0.1f, 0, 0));
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_dropout(p(0), F, p(1), F, 9, NAN, 0, 0));
+#define WRONG(field, value)                                                                                            \
+    wrong = l;                                                                                                         \
+    wrong.field = value;                                                                                               \
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_output(&wrong, &h, &w));                                             \
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_workspace(&wrong, &bytes));                                          \
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_forward(&wrong, p(0), F, p(1), F, p(2), F, p(3), F, p(4), 90000));   \
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_backward_input(&wrong, p(0), F, p(1), F, p(2), F, p(4), 90000));     \
+    REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_backward_weight(&wrong, p(0), p(1), p(2), F, p(3), F, p(4), 90000))
+    WRONG(channels, 0);
+    WRONG(height, 0);
+    WRONG(width, 2);
+    WRONG(filters, 0);
+    WRONG(kernel_height, 0);
+    WRONG(kernel_width, 5);
+    WRONG(dilation_y, 2);
+    WRONG(padding_x, SIZE_MAX / 2);
+    WRONG(dilation_x, SIZE_MAX / 2);
+    CHECK(h == 77 && w == 77 && bytes == 0, "sizes were written");
+    mixprec_conv2d_workspace(&l, &bytes);
+    CHECK(bytes < 90000, "%zu bytes", bytes);
+    REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, p(3), F, p(4), bytes - 1));
+    REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_backward_input(&l, p(0), F, p(1), F, p(2), F, p(4), bytes - 1));
+    REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_backward_weight(&l, p(0), p(1), p(2), F, p(3), F, NULL, 0));
+
+    /* nothing to do */
+    REFUSED(MIXPREC_OK, mixprec_activate(NULL, F, NULL, F, 0, MIXPREC_ACTIVATION_RELU));
+    REFUSED(MIXPREC_OK, mixprec_softmax(NULL, F, NULL, F, 3, 0));
+    REFUSED(MIXPREC_OK, mixprec_cross_entropy(NULL, F, NULL, NULL, F, NULL, 0, 3, 1));
+    REFUSED(MIXPREC_OK, mixprec_layer_norm(NULL, F, NULL, NULL, NULL, F, NULL, NULL, F, 0, 3, 1));
+    REFUSED(MIXPREC_OK, mixprec_batch_norm(NULL, F, p(1), p(2), NULL, F, NULL, NULL, F, NULL, NULL, 0, 3, 3, 0, 0));
+    REFUSED(MIXPREC_OK, mixprec_bias_gradient(p(0), NULL, F, 0, 3, 0));
+    REFUSED(MIXPREC_OK, mixprec_embedding(NULL, F, p(1), F, NULL, 0, 3, 4));
+    wrong = l;
+    wrong.batch = 0;
+    REFUSED(MIXPREC_OK, mixprec_conv2d_forward(&wrong, NULL, F, NULL, F, p(2), F, NULL, F, NULL, 0));
+}
+
+int main(int argc, char **argv) {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } tests[] = {
+        {"layers: exp, log, tanh, erf and the activations, within 0.501 ulp", test_elementary},
+        {"layers: elementary functions of Inf, NaN and zeros", test_special_values},
+        {"layers: 1 / sqrt", test_inverse_root},
+        {"layers: activations and their gradients", test_activations},
+        {"layers: slopes far from zero", test_slopes},
+        {"layers: softmax, log-softmax and the gradient", test_softmax},
+        {"layers: cross-entropy and its gradient", test_cross_entropy},
+        {"layers: softmax of Inf and NaN", test_softmax_special},
+        {"layers: layer norm, RMS norm, batch norm and their gradients", test_norms},
+        {"layers: statistics of normalisation", test_statistics},
+        {"layers: bias and its gradient", test_bias},
+        {"layers: embedding and its gradient", test_embedding},
+        {"layers: dropout", test_dropout},
+        {"layers: convolution and its gradients", test_convolution},
+        {"layers: the same bits everywhere and for any split over rows", test_bits},
+#if HAVE_ENVIRONMENT
+        {"layers: the caller's floating-point environment", test_environment},
+#endif
+        {"layers: in place", test_in_place},
+        {"layers: every error status", test_statuses}
+    };
+    size_t i;
+    test_init(argc, argv);
+    for (i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (test_begin(tests[i].name)) {
+            tests[i].run();
+            test_end();
+        }
+    return test_summary();
+}

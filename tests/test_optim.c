@@ -1,0 +1,765 @@
+/* Tests of the optimisers, of mixprec_accumulate, mixprec_warmup_cosine and of what prepares a step.
+
+       cc -O2 -std=gnu11 tests/test_optim.c -lm && ./a.out [--quick] [--filter TEXT]
+
+   The oracle is the documented arithmetic one element at a time, every operation stored to a volatile float, square
+   roots from libm, constants in long double; narrowing by mixprec_encode, which has a test of its own. A second one works
+   in double, and tells whether the formulas train. */
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "test.h"
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+#include "environment.h"
+
+#ifdef __TINYC__ /* its long double functions are not those of libm */
+typedef double wide;
+#define powl pow
+#define sqrtl sqrt
+#define cosl cos
+#define acosl acos
+#else
+typedef long double wide;
+#endif
+
+/* ---- helpers ---- */
+
+static const mixprec_dtype grad_dtypes[] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F16,
+                                            MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+static const mixprec_dtype model_dtypes[] = {MIXPREC_NONE, MIXPREC_F32,  MIXPREC_F16,
+                                             MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512,
+                                       MIXPREC_ISA_NEON};
+#define ISA_COUNT 5
+#define MOST 700
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static int runs_here(mixprec_isa isa) {
+    return isa == MIXPREC_ISA_AUTO || mixprec_isa_available(isa);
+}
+
+static float float_from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* The value of element i, as fp32. */
+static float value_at(const void *x, mixprec_dtype type, size_t i) {
+    const char *from = (const char *)x + i * mixprec_dtype_size(type);
+    double big;
+    uint32_t code = 0;
+    uint16_t half;
+    if (type == MIXPREC_F64)
+        return memcpy(&big, from, 8), (float)big;
+    if (mixprec_dtype_size(type) == 4)
+        memcpy(&code, from, 4);
+    else if (mixprec_dtype_size(type) == 2)
+        memcpy(&half, from, 2), code = half;
+    else
+        code = *(const unsigned char *)from;
+    return (float)mixprec_decode(code, type);
+}
+
+static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
+    char *to = (char *)x + i * mixprec_dtype_size(type);
+    uint16_t half = (uint16_t)code;
+    uint8_t byte = (uint8_t)code;
+    memcpy(to,
+           type == MIXPREC_F32             ? (void *)&code
+           : mixprec_dtype_size(type) == 2 ? (void *)&half
+                                           : (void *)&byte,
+           mixprec_dtype_size(type));
+}
+
+static void set_value(void *x, mixprec_dtype type, size_t i, float value, mixprec_round round,
+                      mixprec_overflow overflow, uint32_t random) {
+    double big = (double)value;
+    if (type == MIXPREC_F64)
+        memcpy((char *)x + i * 8, &big, 8);
+    else
+        set_code(x, type, i, mixprec_encode(big, type, round, overflow, random));
+}
+
+/* ---- one tensor, and what a step makes of it ---- */
+
+typedef struct tensor {
+    /* Room for any dtype, and for a shift that misaligns. */
+    double grad[MOST + 8], model[MOST + 8], compensation[MOST + 8];
+    float master[MOST + 8], moment1[MOST + 8], moment2[MOST + 8];
+} tensor;
+
+typedef struct step_case {
+    const mixprec_adam *adam; /* or */
+    const mixprec_sgd *sgd;
+    mixprec_dtype grad_type, model_type;
+    int has_master, has_compensation;
+    mixprec_round round;
+    mixprec_overflow overflow;
+    size_t n, shift;
+    float inverse_scale, clip;
+    uint64_t seed, offset;
+} step_case;
+
+static void fill(tensor *t, const step_case *c) {
+    static const float magnitudes[] = {1, 0, 1e-3f, 1e-8f, 1e-20f, 1e-38f, 30, 1e4f};
+    size_t i;
+    memset(t, 0x3C, sizeof *t);
+    for (i = 0; i < c->n; i++) {
+        float random[4];
+        int j;
+        for (j = 0; j < 4; j++)
+            random[j] = (float)((double)mixprec_random_bits(7 + c->n, 4 * i + (unsigned)j) * 0x1p-31 - 1);
+        set_value(t->grad, c->grad_type, c->shift + i, random[0] * magnitudes[i % 8], MIXPREC_ROUND_NEAREST_EVEN,
+                  MIXPREC_OVERFLOW_SATURATE, 0);
+        t->master[c->shift + i] = random[1] * 3;
+        t->moment1[c->shift + i] = random[2] * magnitudes[i / 8 % 6];
+        t->moment2[c->shift + i] = random[3] * random[3] * magnitudes[i / 8 % 6];
+        if (c->model_type != MIXPREC_NONE) {
+            set_value(t->model, c->model_type, c->shift + i, random[1], MIXPREC_ROUND_NEAREST_EVEN,
+                      MIXPREC_OVERFLOW_SATURATE, 0);
+            set_value(t->compensation, c->model_type, c->shift + i, random[2] * 1e-3f, MIXPREC_ROUND_NEAREST_EVEN,
+                      MIXPREC_OVERFLOW_SATURATE, 0);
+        }
+    }
+}
+
+static mixprec_parameter parameter_of(tensor *t, const step_case *c) {
+    mixprec_parameter p;
+    size_t model_shift = c->shift * mixprec_dtype_size(c->model_type);
+    memset(&p, 0, sizeof p);
+    p.n = c->n;
+    p.grad = (char *)t->grad + c->shift * mixprec_dtype_size(c->grad_type);
+    p.grad_type = c->grad_type;
+    if (c->has_master)
+        p.master = t->master + c->shift;
+    if (c->model_type != MIXPREC_NONE)
+        p.model = (char *)t->model + model_shift;
+    p.model_type = c->model_type;
+    if (c->has_compensation)
+        p.compensation = (char *)t->compensation + model_shift;
+    if (c->adam || c->sgd->momentum != 0)
+        p.moment1 = t->moment1 + c->shift;
+    if (c->adam)
+        p.moment2 = t->moment2 + c->shift;
+    p.round = c->round;
+    p.overflow = c->overflow;
+    p.seed = c->seed;
+    p.offset = c->offset;
+    return p;
+}
+
+static mixprec_status library_step(const step_case *c, const mixprec_parameter *p) {
+    return c->adam ? mixprec_adam_step(c->adam, p, c->inverse_scale, c->clip, 0)
+                   : mixprec_sgd_step(c->sgd, p, c->inverse_scale, c->clip, 0);
+}
+
+/* fp32 arithmetic, one rounding for each operation. */
+static float times(float a, float b) {
+    volatile float x = a, y = b, z = x * y;
+    return z;
+}
+static float plus(float a, float b) {
+    volatile float x = a, y = b, z = x + y;
+    return z;
+}
+static float over(float a, float b) {
+    volatile float x = a, y = b, z = x / y;
+    return z;
+}
+
+static float adam_element(const mixprec_adam *a, float w, float *m, float *v, float g) {
+    wide step = (wide)a->step;
+    float wd = (float)a->weight_decay, b1 = (float)a->beta1, r1 = (float)(1 - a->beta1), b2 = (float)a->beta2,
+          r2 = (float)(1 - a->beta2);
+    float rate = (float)((wide)a->learning_rate / (1 - powl((wide)a->beta1, step)));
+    float correction = (float)sqrtl(1 - powl((wide)a->beta2, step)), denominator;
+    if (a->decoupled)
+        w = times(w, (float)(1 - a->learning_rate * a->weight_decay));
+    else if (a->weight_decay != 0)
+        g = plus(g, times(wd, w));
+    *m = plus(times(b1, *m), times(r1, g));
+    *v = plus(times(b2, *v), times(times(r2, g), g));
+    denominator = plus(over(sqrtf(*v), correction), (float)a->epsilon);
+    return plus(w, -over(times(rate, *m), denominator));
+}
+
+static float sgd_element(const mixprec_sgd *s, float w, float *m, float g) {
+    float momentum = (float)s->momentum;
+    if (s->weight_decay != 0)
+        g = plus(g, times((float)s->weight_decay, w));
+    if (s->momentum != 0) {
+        *m = s->step == 1 ? g : plus(times(momentum, *m), times((float)(1 - s->dampening), g));
+        g = s->nesterov ? plus(g, times(momentum, *m)) : *m;
+    }
+    return plus(w, -times((float)s->learning_rate, g));
+}
+
+static void oracle_step(tensor *t, const step_case *c) {
+    size_t i, k;
+    for (i = 0; i < c->n; i++) {
+        float g, w, *m = &t->moment1[c->shift + i];
+        uint32_t random = mixprec_random_bits(c->seed, c->offset + i);
+        k = c->shift + i;
+        g = times(times(value_at(t->grad, c->grad_type, k), c->inverse_scale), c->clip);
+        w = c->has_master ? t->master[k] : value_at(t->model, c->model_type, k);
+        if (c->has_compensation)
+            w = plus(w, value_at(t->compensation, c->model_type, k));
+        w = c->adam ? adam_element(c->adam, w, m, &t->moment2[k], g) : sgd_element(c->sgd, w, m, g);
+        if (c->has_master)
+            t->master[k] = w;
+        if (c->model_type != MIXPREC_NONE)
+            set_value(t->model, c->model_type, k, w, c->round, c->overflow, random);
+        if (c->has_compensation)
+            set_value(t->compensation, c->model_type, k, plus(w, -value_at(t->model, c->model_type, k)), c->round,
+                      c->overflow, random);
+    }
+}
+
+/* Where two tensors differ, or -1. NaN is NaN. */
+static const char *difference(const tensor *a, const tensor *b, const step_case *c, size_t *where) {
+    size_t i;
+    for (i = 0; i < c->n + 8; i++) {
+        *where = i;
+        if (float_bits(a->master[i]) != float_bits(b->master[i]) && !(isnan(a->master[i]) && isnan(b->master[i])))
+            return "master";
+        if (float_bits(a->moment1[i]) != float_bits(b->moment1[i]) && !(isnan(a->moment1[i]) && isnan(b->moment1[i])))
+            return "moment1";
+        if (float_bits(a->moment2[i]) != float_bits(b->moment2[i]) && !(isnan(a->moment2[i]) && isnan(b->moment2[i])))
+            return "moment2";
+    }
+    for (i = 0; i < c->n + 8 && c->model_type != MIXPREC_NONE; i++) {
+        float p = value_at(a->model, c->model_type, i), q = value_at(b->model, c->model_type, i);
+        *where = i;
+        if (float_bits(p) != float_bits(q) && !(isnan(p) && isnan(q)))
+            return "model";
+        p = value_at(a->compensation, c->model_type, i), q = value_at(b->compensation, c->model_type, i);
+        if (float_bits(p) != float_bits(q) && !(isnan(p) && isnan(q)))
+            return "compensation";
+    }
+    return memcmp(a->grad, b->grad, sizeof a->grad) ? "grad" : NULL;
+}
+
+static void check_step(const step_case *c) {
+    static tensor before, want, got;
+    mixprec_parameter p;
+    const char *wrong;
+    size_t i, where, part;
+    fill(&before, c);
+    want = before;
+    oracle_step(&want, c);
+    for (i = 0; i < ISA_COUNT; i++) {
+        if (!runs_here(all_isas[i]))
+            continue;
+        got = before;
+        p = parameter_of(&got, c);
+        p.isa = all_isas[i];
+        CHECK(library_step(c, &p) == MIXPREC_OK, "refused: %d", (int)library_step(c, &p));
+        wrong = difference(&got, &want, c, &where);
+        CHECK(!wrong, "%s, %s, %s -> %s, n %zu: %s, at %zu: master %a, want %a", c->adam ? "adam" : "sgd",
+              mixprec_isa_name(all_isas[i]), mixprec_dtype_name(c->grad_type), mixprec_dtype_name(c->model_type), c->n,
+              wrong, where, (double)got.master[where], (double)want.master[where]);
+    }
+    /* In two parts, and skipped. */
+    part = c->n / 3;
+    got = before;
+    p = parameter_of(&got, c);
+    p.n = part;
+    CHECK(library_step(c, &p) == MIXPREC_OK, "the first part is refused");
+    p = parameter_of(&got, c);
+    p.n -= part;
+    p.offset += part;
+    p.grad = (const char *)p.grad + part * mixprec_dtype_size(c->grad_type);
+    p.model = p.model ? (char *)p.model + part * mixprec_dtype_size(c->model_type) : NULL;
+    p.compensation = p.compensation ? (char *)p.compensation + part * mixprec_dtype_size(c->model_type) : NULL;
+    p.master = p.master ? p.master + part : NULL;
+    p.moment1 = p.moment1 ? p.moment1 + part : NULL;
+    p.moment2 = p.moment2 ? p.moment2 + part : NULL;
+    CHECK(library_step(c, &p) == MIXPREC_OK, "the second part is refused");
+    wrong = difference(&got, &want, c, &where);
+    CHECK(!wrong, "in two parts, n %zu: %s differs", c->n, wrong);
+    got = before;
+    p = parameter_of(&got, c);
+    CHECK((c->adam ? mixprec_adam_step(c->adam, &p, NAN, NAN, 1) : mixprec_sgd_step(c->sgd, &p, 0, INFINITY, 1)) ==
+              MIXPREC_OK,
+          "a step that is to be skipped is refused");
+    CHECK(!memcmp(&got, &before, sizeof got), "a skipped step wrote something");
+}
+
+/* Ways to hold the weights. */
+static void check_ways(step_case c) {
+    size_t g, m;
+    for (g = 0; g < COUNT_OF(grad_dtypes); g++)
+        for (m = 0; m < COUNT_OF(model_dtypes); m++) {
+            c.grad_type = grad_dtypes[g];
+            c.model_type = model_dtypes[m];
+            c.has_compensation = 0;
+            c.has_master = 1;
+            c.round = m % 2 ? MIXPREC_ROUND_NEAREST_EVEN : MIXPREC_ROUND_STOCHASTIC;
+            c.overflow = (mixprec_overflow)(g % 3);
+            check_step(&c);
+            if (c.model_type == MIXPREC_NONE)
+                continue;
+            c.has_master = 0;
+            c.round = m % 2 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN;
+            check_step(&c);
+            c.round = MIXPREC_ROUND_NEAREST_EVEN;
+            c.has_compensation = 1;
+            check_step(&c);
+        }
+}
+
+static step_case plain_case(void) {
+    step_case c;
+    memset(&c, 0, sizeof c);
+    c.grad_type = MIXPREC_F32;
+    c.has_master = 1;
+    c.inverse_scale = 1;
+    c.clip = 1;
+    c.seed = 12345678901u;
+    c.offset = 1000;
+    return c;
+}
+
+static void test_adam(void) {
+    static const size_t sizes[] = {1, 8, 255, 256, 257, 600};
+    mixprec_adam adam;
+    step_case c = plain_case();
+    size_t n;
+    uint64_t step;
+    c.adam = &adam;
+    mixprec_adamw_init(&adam);
+    adam.step = 3;
+    for (n = 0; n < COUNT_OF(sizes); n++) {
+        c.n = sizes[n];
+        c.shift = n % 4;
+        c.inverse_scale = n % 2 ? 1.0f / 65536 : 0.3f;
+        c.clip = n % 3 ? 0.7f : 1;
+        if (n % 2)
+            mixprec_adam_init(&adam);
+        adam.weight_decay = n % 3 ? 0.05 : 0;
+        adam.step = n + 1;
+        check_ways(c);
+    }
+    c.shift = 1;
+    for (c.n = 0; c.n < 40; c.n++)
+        check_step(&c);
+    for (step = 1; step < 200000; step = step * 5 / 4 + 1) {
+        mixprec_adamw_init(&adam);
+        adam.beta1 = step % 3 ? 0.9 : 0.95;
+        adam.beta2 = step % 2 ? 0.999 : 0.95;
+        adam.learning_rate = 0.00317;
+        adam.step = step;
+        check_step(&c);
+    }
+    adam.beta1 = adam.beta2 = 0;
+    adam.epsilon = 0; /* 0 / 0 where gradient and moments vanish: NaN, as in PyTorch */
+    adam.step = UINT64_MAX;
+    check_step(&c);
+}
+
+static void test_sgd(void) {
+    static const size_t sizes[] = {1, 256, 300};
+    mixprec_sgd sgd;
+    step_case c = plain_case();
+    size_t n;
+    int kind;
+    c.sgd = &sgd;
+    for (n = 0; n < COUNT_OF(sizes); n++)
+        for (kind = 0; kind < 8; kind++) {
+            mixprec_sgd_init(&sgd);
+            sgd.learning_rate = 0.13;
+            sgd.momentum = kind % 4 ? 0.9 : 0;
+            sgd.nesterov = kind % 4 == 2;
+            sgd.dampening = kind % 4 == 3 ? 0.25 : 0;
+            sgd.weight_decay = kind & 1 ? 0.01 : 0;
+            sgd.step = kind < 4 ? 1 : 2;
+            c.n = sizes[n];
+            c.shift = (size_t)kind % 3;
+            c.inverse_scale = kind & 2 ? 1 : 0x1p-10f;
+            c.clip = kind & 4 ? 0.31f : 1;
+            if (kind == 2 || kind == 7)
+                check_ways(c);
+            else
+                check_step(&c);
+        }
+}
+
+static void test_defaults(void) {
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    memset(&adam, 0xFF, sizeof adam);
+    memset(&sgd, 0xFF, sizeof sgd);
+    mixprec_adam_init(&adam);
+    CHECK(adam.learning_rate == 1e-3 && adam.beta1 == 0.9 && adam.beta2 == 0.999 && adam.epsilon == 1e-8 &&
+              adam.weight_decay == 0 && adam.decoupled == 0 && adam.step == 0,
+          "Adam");
+    mixprec_adamw_init(&adam);
+    CHECK(adam.learning_rate == 1e-3 && adam.beta1 == 0.9 && adam.beta2 == 0.999 && adam.epsilon == 1e-8 &&
+              adam.weight_decay == 1e-2 && adam.decoupled == 1 && adam.step == 0,
+          "AdamW");
+    mixprec_sgd_init(&sgd);
+    CHECK(sgd.learning_rate == 1e-3 && sgd.momentum == 0 && sgd.dampening == 0 && sgd.weight_decay == 0 &&
+              sgd.nesterov == 0 && sgd.step == 0,
+          "SGD");
+    mixprec_adam_init(NULL);
+    mixprec_adamw_init(NULL);
+    mixprec_sgd_init(NULL);
+}
+
+/* ---- training ---- */
+
+/* 1000 steps on a noisy quadratic, as a textbook has them, in double; fp32 stays close. */
+static void test_textbook(void) {
+    double w64 = 2, m64 = 0, v64 = 0, sgd64 = 2, velocity64 = 0;
+    float w = 2, m = 0, v = 0, sw = 2, velocity = 0, g;
+    mixprec_parameter p;
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    int i;
+    memset(&p, 0, sizeof p);
+    mixprec_adamw_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    sgd.nesterov = 1;
+    sgd.weight_decay = 1e-3;
+    p.n = 1;
+    p.grad = &g;
+    p.grad_type = MIXPREC_F32;
+    for (i = 1; i <= 1000; i++) {
+        double noise = (double)mixprec_random_bits(5, (uint64_t)i) * 0x1p-32 - 0.5, g64 = w64 - 1 + noise;
+        w64 -= 1e-3 * 1e-2 * w64;
+        m64 += (1 - 0.9) * (g64 - m64);
+        v64 += (1 - 0.999) * (g64 * g64 - v64);
+        w64 -= 1e-3 * (m64 / (1 - pow(0.9, i))) / (sqrt(v64 / (1 - pow(0.999, i))) + 1e-8);
+        adam.step++;
+        g = w - 1 + (float)noise;
+        p.master = &w;
+        p.moment1 = &m;
+        p.moment2 = &v;
+        CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK, "adam");
+        g64 = sgd64 - 1 + noise + 1e-3 * sgd64;
+        velocity64 = i == 1 ? g64 : 0.9 * velocity64 + g64;
+        sgd64 -= 1e-3 * (g64 + 0.9 * velocity64);
+        sgd.step++;
+        g = sw - 1 + (float)noise;
+        p.master = &sw;
+        p.moment1 = &velocity;
+        CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "sgd");
+    }
+    CHECK(fabs(w64 - 2) > 0.3 && fabs((double)w - w64) < 1e-4, "AdamW: %.8f, in double %.8f", (double)w, w64);
+    CHECK(fabs(sgd64 - 2) > 0.3 && fabs((double)sw - sgd64) < 1e-5, "SGD: %.8f, in double %.8f", (double)sw, sgd64);
+}
+
+/* A weight of 1 loses 1e-3 in each of 1000 steps: to nearest, bf16 never moves; the other ways arrive at 0. */
+static void test_small_updates(void) {
+    static const mixprec_dtype types[] = {MIXPREC_BF16, MIXPREC_F16, MIXPREC_E4M3, MIXPREC_E5M2};
+    size_t t;
+    int way, i;
+    for (t = 0; t < COUNT_OF(types); t++)
+        for (way = 0; way < 3; way++) {
+            float grad[64], mean = 0;
+            double model[64], compensation[64];
+            mixprec_parameter p;
+            mixprec_sgd sgd;
+            memset(&p, 0, sizeof p);
+            memset(compensation, 0, sizeof compensation);
+            mixprec_sgd_init(&sgd);
+            p.n = 64;
+            p.grad = grad;
+            p.grad_type = MIXPREC_F32;
+            p.model = model;
+            p.model_type = types[t];
+            p.compensation = way == 2 ? compensation : NULL;
+            p.round = way == 1 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN;
+            for (i = 0; i < 64; i++) {
+                grad[i] = 1;
+                set_value(model, types[t], (size_t)i, 1, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);
+            }
+            for (i = 0; i < 1000; i++) {
+                sgd.step++;
+                p.seed = sgd.step;
+                CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "step");
+            }
+            for (i = 0; i < 64; i++)
+                mean += value_at(model, types[t], (size_t)i) / 64;
+            if (way == 0 && types[t] != MIXPREC_F16)
+                CHECK(mean == 1, "%s to nearest: %g", mixprec_dtype_name(types[t]), (double)mean);
+            if (way == 1)
+                CHECK(fabsf(mean) < 0.06f, "%s, stochastic: %g", mixprec_dtype_name(types[t]), (double)mean);
+            if (way == 2 && mixprec_dtype_size(types[t]) == 2)
+                CHECK(fabsf(mean) < 0.02f, "%s, compensated: %g", mixprec_dtype_name(types[t]), (double)mean);
+        }
+}
+
+/* ---- square roots ---- */
+
+static void test_sqrt(void) {
+    uint32_t i, step = test_quick ? 65521 : 257;
+    uint64_t k;
+    for (i = 0; i < 0x7F800000u - step; i += step) {
+        float x = float_from_bits(i), want = sqrtf(x);
+        float integer =
+            (float)mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(x)), 25));
+        CHECK(float_bits(integer) == float_bits(want), "sqrt(%a): %a, want %a", (double)x, (double)integer,
+              (double)want);
+        CHECK(float_bits(mixprec_sqrt_f32_(x)) == float_bits(want), "sqrt(%a): %a, want %a", (double)x,
+              (double)mixprec_sqrt_f32_(x), (double)want);
+    }
+    for (k = 0; k < (test_quick ? 20000u : 2000000u); k++) {
+        uint64_t bits = ((uint64_t)mixprec_random_bits(1, 2 * k) << 32 | mixprec_random_bits(1, 2 * k + 1)) >> 1, got;
+        double x, want;
+        if (k % 4 == 1) /* beside squares, where rounding is hardest to get right */
+            x = (double)(bits >> 38) * (double)(bits >> 38) + (double)(k % 3) - 1, memcpy(&bits, &x, 8);
+        if (k % 4 == 2)
+            bits >>= 11 + k % 50; /* subnormal */
+        memcpy(&x, &bits, 8);
+        if (!isfinite(x))
+            continue;
+        want = sqrt(x);
+        got = mixprec_sqrt_bits_(bits, 54);
+        CHECK(!memcmp(&got, &want, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, want);
+    }
+    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
+              isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
+          "special values");
+}
+
+/* ---- what prepares a step ---- */
+
+static void test_preparation(void) {
+    static const float scales[] = {1, 65536, 3, 1e-30f, 0x1p-126f, FLT_MAX, 0.7f};
+    size_t i;
+    for (i = 0; i < COUNT_OF(scales); i++)
+        CHECK(float_bits(mixprec_inverse_scale(scales[i])) == float_bits((float)(1.0 / (double)scales[i])),
+              "1 / %g: %a", (double)scales[i], (double)mixprec_inverse_scale(scales[i]));
+    CHECK(mixprec_gradient_norm(9, 0.25f) == 0.75, "norm");
+    CHECK(mixprec_clip_coefficient(0.5, 1) == 1 && mixprec_clip_coefficient(2, 1) == (float)(1 / (2 + 1e-6)) &&
+              mixprec_clip_coefficient(1e9, 0.3) == (float)(0.3 / (1e9 + 1e-6)) && mixprec_clip_coefficient(0, 1) == 1,
+          "coefficients");
+    CHECK(mixprec_clip_coefficient(5, 0) == 1 && mixprec_clip_coefficient(5, -1) == 1 &&
+              mixprec_clip_coefficient(5, -0.0) == 1,
+          "no clipping");
+    CHECK(mixprec_clip_coefficient(HUGE_VAL, 1) == 0, "norm Inf: %g", (double)mixprec_clip_coefficient(HUGE_VAL, 1));
+    CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf((double)NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
+              mixprec_found_inf(0) == 0,
+          "found_inf");
+}
+
+static void test_schedule(void) {
+    const double peak = 6e-4, least = 6e-5;
+    uint64_t step;
+    double worst = 0;
+    for (step = 0; step < 100; step++)
+        CHECK(mixprec_warmup_cosine(peak, least, 100, 1000, step) == peak * (double)step / 100, "step %d", (int)step);
+    for (step = 100; step < 1000; step++) {
+        wide angle = acosl(-1) * (wide)(step - 100) / 900;
+        wide want = (wide)least + (wide)(peak - least) * (1 + cosl(angle)) / 2;
+        double error = fabs((double)((wide)mixprec_warmup_cosine(peak, least, 100, 1000, step) - want));
+        worst = error > worst ? error : worst;
+    }
+    CHECK(worst < 1e-18, "worst error %g", worst); /* a few ulps of 6e-4 */
+    CHECK(mixprec_warmup_cosine(peak, least, 100, 1000, 100) == peak, "after the warm-up");
+    CHECK(mixprec_warmup_cosine(peak, least, 100, 1000, 1000) == least &&
+              mixprec_warmup_cosine(peak, least, 100, 1000, UINT64_MAX) == least,
+          "at the end");
+    CHECK(mixprec_warmup_cosine(peak, least, 0, 1000, 0) == peak &&
+              mixprec_warmup_cosine(peak, least, 0, 0, 0) == least,
+          "without a warm-up");
+}
+
+/* ---- accumulation ---- */
+
+static void test_accumulate(void) {
+    static double x[MOST];
+    float sum[MOST + 1], want[MOST + 1];
+    size_t t, n, i;
+    for (t = 0; t < COUNT_OF(grad_dtypes); t++)
+        for (n = 0; n < MOST; n = n < 70 ? n + 1 : n + 211) {
+            float factor = n % 2 ? 1.0f / 3 : 1;
+            for (i = 0; i <= n; i++) {
+                want[i] = sum[i] = (float)i * 0.37f - 11;
+                if (i < n)
+                    set_value(x, grad_dtypes[t], i, (float)((double)mixprec_random_bits(n, i) * 0x1p-30 - 2),
+                              MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+            }
+            for (i = 0; i < n; i++)
+                want[i] = plus(want[i], times(value_at(x, grad_dtypes[t], i), factor));
+            CHECK(mixprec_accumulate(sum, x, grad_dtypes[t], n, factor) == MIXPREC_OK, "refused");
+            CHECK(!memcmp(sum, want, (n + 1) * sizeof *sum), "%s, n %zu", mixprec_dtype_name(grad_dtypes[t]), n);
+        }
+#define REFUSED(call, status) CHECK((call) == (status) && sum[0] == 5, #call)
+    sum[0] = 5;
+    REFUSED(mixprec_accumulate(sum, x, MIXPREC_NONE, 3, 1), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_accumulate(sum, x, MIXPREC_I8, 3, 1), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_accumulate(NULL, x, MIXPREC_F32, 3, 1), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_accumulate(sum, NULL, MIXPREC_F32, 3, 1), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_accumulate(sum, x, MIXPREC_F32, SIZE_MAX / 8 + 1, 1), MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_accumulate(sum, sum, MIXPREC_F32, 3, 1), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_accumulate(sum, (char *)sum + 11, MIXPREC_E4M3, 3, 1), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_accumulate(NULL, NULL, MIXPREC_F32, 0, 1), MIXPREC_OK);
+#undef REFUSED
+}
+
+/* ---- environment, statuses ---- */
+
+#if HAVE_ENVIRONMENT
+static void test_environment(void) {
+    static tensor before, want, got;
+    mixprec_adam adam;
+    mixprec_parameter p;
+    step_case c = plain_case();
+    size_t e;
+    mixprec_adamw_init(&adam);
+    adam.step = 7;
+    c.adam = &adam;
+    c.n = 300;
+    c.grad_type = MIXPREC_BF16;
+    c.model_type = MIXPREC_F16;
+    fill(&before, &c);
+    for (e = 0; e < sizeof environments / sizeof *environments; e++) {
+        environment saved = get_environment(), after;
+        float sums[2][40] = {{0}}, inverse[2], clip[2];
+        double rate[2], norm[2];
+        int i;
+        for (i = 0; i < 2; i++) {
+            tensor *t = i ? &got : &want;
+            *t = before;
+            p = parameter_of(t, &c);
+            if (i)
+                set_environment(environments[e]);
+            mixprec_adam_step(&adam, &p, 0x1p-16f, 0.9f, 0);
+            mixprec_accumulate(sums[i], before.grad, MIXPREC_BF16, 40, 1.0f / 3);
+            inverse[i] = mixprec_inverse_scale(3);
+            clip[i] = mixprec_clip_coefficient(3, 1);
+            rate[i] = mixprec_warmup_cosine(0.1, 0.01, 3, 100, 50);
+            norm[i] = mixprec_gradient_norm(2, 1.0f / 3);
+            after = get_environment();
+            if (i)
+                set_environment(saved);
+            CHECK(!i || after == environments[e], "environment %llx is %llx afterwards",
+                  (unsigned long long)environments[e], (unsigned long long)after);
+        }
+        CHECK(!memcmp(&want, &got, sizeof want) && !memcmp(sums[0], sums[1], sizeof sums[0]) &&
+                  inverse[0] == inverse[1] && clip[0] == clip[1] && rate[0] == rate[1] && norm[0] == norm[1],
+              "environment %llx changes the bits", (unsigned long long)environments[e]);
+    }
+}
+#endif
+
+static void test_statuses(void) {
+    static tensor before, now;
+    step_case c = plain_case();
+    mixprec_adam adam, good_adam;
+    mixprec_sgd sgd, good_sgd;
+    mixprec_parameter p, good;
+    int i;
+    c.n = 20;
+    c.model_type = MIXPREC_BF16;
+    mixprec_adamw_init(&good_adam);
+    mixprec_sgd_init(&good_sgd);
+    good_sgd.momentum = 0.5;
+    good_adam.step = good_sgd.step = 1;
+    c.adam = &good_adam;
+    fill(&before, &c);
+    now = before;
+    good = parameter_of(&now, &c);
+#define REFUSED(status)                                                                                                \
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == (status), "line %d: Adam: %d", __LINE__,                            \
+          (int)mixprec_adam_step(&adam, &p, 1, 1, 0));                                                                 \
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == (status), "line %d: SGD: %d", __LINE__,                               \
+          (int)mixprec_sgd_step(&sgd, &p, 1, 1, 0));                                                                   \
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 1) == (status), "line %d: Adam, skipped", __LINE__);                      \
+    CHECK(!memcmp(&now, &before, sizeof now), "line %d: something was written", __LINE__)
+#define BAD(change, status)                                                                                            \
+    adam = good_adam, sgd = good_sgd, p = good;                                                                        \
+    change;                                                                                                            \
+    REFUSED(status)
+    BAD(p.grad_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
+    BAD(p.grad_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
+    BAD(p.model_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
+    BAD(p.model_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
+    BAD(p.grad = NULL, MIXPREC_ERR_NULL);
+    BAD(p.master = NULL; p.model = NULL, MIXPREC_ERR_NULL);
+    BAD(p.moment1 = NULL, MIXPREC_ERR_NULL);
+    BAD(p.round = (mixprec_round)9, MIXPREC_ERR_ROUND);
+    BAD(p.overflow = (mixprec_overflow)9, MIXPREC_ERR_OVERFLOW);
+    BAD(p.isa = (mixprec_isa)77, MIXPREC_ERR_ISA);
+    BAD(p.n = SIZE_MAX / 8 + 1, MIXPREC_ERR_SIZE);
+    BAD(p.grad = p.master, MIXPREC_ERR_OVERLAP);
+    BAD(p.model = p.master + 19, MIXPREC_ERR_OVERLAP);
+    BAD(p.moment1 = p.master + 19, MIXPREC_ERR_OVERLAP);
+    BAD(p.compensation = now.compensation, MIXPREC_ERR_OPTIMIZER);
+    BAD(p.master = NULL; p.compensation = now.compensation; p.round = MIXPREC_ROUND_STOCHASTIC, MIXPREC_ERR_OPTIMIZER);
+    BAD(p.master = NULL; p.compensation = p.model, MIXPREC_ERR_OVERLAP);
+    BAD(adam.step = sgd.step = 0, MIXPREC_ERR_OPTIMIZER);
+    for (i = 0; i < 3; i++) {
+        const double bad = i == 0 ? -1.0 : i == 1 ? (double)NAN : HUGE_VAL;
+        BAD(adam.learning_rate = sgd.learning_rate = bad, MIXPREC_ERR_OPTIMIZER);
+        BAD(adam.weight_decay = sgd.weight_decay = bad, MIXPREC_ERR_OPTIMIZER);
+        BAD(adam.beta1 = sgd.momentum = bad, MIXPREC_ERR_OPTIMIZER);
+        BAD(adam.beta2 = sgd.dampening = bad, MIXPREC_ERR_OPTIMIZER);
+        BAD(adam.epsilon = sgd.dampening = bad, MIXPREC_ERR_OPTIMIZER);
+    }
+    BAD(adam.beta1 = 1; sgd.nesterov = 1; sgd.momentum = 0, MIXPREC_ERR_OPTIMIZER);
+    BAD(adam.beta2 = 1; sgd.nesterov = 1; sgd.dampening = 0.5, MIXPREC_ERR_OPTIMIZER);
+    adam = good_adam, sgd = good_sgd, p = good;
+    p.moment2 = NULL;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_ERR_NULL, "moment2 NULL");
+    p.moment2 = p.moment1;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_ERR_OVERLAP, "moment2 overlaps moment1");
+    p = good;
+    CHECK(mixprec_adam_step(NULL, &p, 1, 1, 0) == MIXPREC_ERR_NULL &&
+              mixprec_adam_step(&adam, NULL, 1, 1, 0) == MIXPREC_ERR_NULL &&
+              mixprec_sgd_step(NULL, &p, 1, 1, 0) == MIXPREC_ERR_NULL &&
+              mixprec_sgd_step(&sgd, NULL, 1, 1, 0) == MIXPREC_ERR_NULL,
+          "NULL");
+    for (i = 0; i < 4; i++) {
+        const float bad_scale = i == 0 ? 0 : i == 1 ? -1 : i == 2 ? NAN : HUGE_VALF;
+        const float bad_clip = i == 0 ? -0.5f : i == 1 ? HUGE_VALF : i == 2 ? NAN : -HUGE_VALF;
+        CHECK(mixprec_adam_step(&adam, &p, bad_scale, 1, 0) == MIXPREC_ERR_SCALE &&
+                  mixprec_sgd_step(&sgd, &p, bad_scale, 1, 0) == MIXPREC_ERR_SCALE &&
+                  mixprec_adam_step(&adam, &p, 1, bad_clip, 0) == MIXPREC_ERR_SCALE &&
+                  mixprec_sgd_step(&sgd, &p, 1, bad_clip, 0) == MIXPREC_ERR_SCALE,
+              "bad scale or coefficient %d", i);
+    }
+    CHECK(!memcmp(&now, &before, sizeof now), "something was written");
+    memset(&p, 0, sizeof p);
+    p.grad_type = MIXPREC_F32;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK && mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK,
+          "n 0");
+    p = good;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK && memcmp(&now, &before, sizeof now),
+          "what is not bad is refused, or does nothing");
+}
+
+int main(int argc, char **argv) {
+    test_init(argc, argv);
+#define TEST(name, function)                                                                                           \
+    if (test_begin(name)) {                                                                                            \
+        function();                                                                                                    \
+        test_end();                                                                                                    \
+    }
+    TEST("optim: defaults", test_defaults)
+    TEST("optim: Adam and AdamW, every dtype, path and way to hold weights", test_adam)
+    TEST("optim: SGD, every dtype, path and way to hold weights", test_sgd)
+    TEST("optim: training as in a textbook", test_textbook)
+    TEST("optim: small updates to narrow weights", test_small_updates)
+    TEST("optim: square roots are correctly rounded", test_sqrt)
+    TEST("optim: norm, coefficient, inverse scale", test_preparation)
+    TEST("optim: warm-up and cosine", test_schedule)
+    TEST("optim: accumulation", test_accumulate)
+#if HAVE_ENVIRONMENT
+    TEST("optim: the caller's floating-point environment does not matter", test_environment)
+#endif
+    TEST("optim: statuses, and outputs untouched", test_statuses)
+    return test_summary();
+}

@@ -1,0 +1,508 @@
+/* Tests of the scales of fp8, of mixprec_quantize and mixprec_dequantize.
+
+       cc -O2 -std=gnu11 tests/test_quant.c -lm && ./a.out [--quick] [--filter TEXT]
+
+   The scales are compared with TransformerEngine's (golden_quant.h), quantised tensors with mixprec_encode, which has a
+   test of its own, applied to products formed in double. */
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "golden_quant.h"
+#include "test.h"
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+#include "environment.h"
+
+static uint32_t float_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float_from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void test_current(void) {
+    size_t i;
+    for (i = 0; i < sizeof golden_current / sizeof *golden_current; i++) {
+        float amax = float_from_bits(golden_current[i].amax);
+        uint32_t plain = float_bits(mixprec_scale_of_amax(amax, golden_current[i].dtype, 0));
+        uint32_t power = float_bits(mixprec_scale_of_amax(amax, golden_current[i].dtype, 1));
+        CHECK(plain == golden_current[i].scale && power == golden_current[i].power_of_two,
+              "amax %a, %s: got %08x, %08x, want %08x, %08x", (double)amax, mixprec_dtype_name(golden_current[i].dtype),
+              (unsigned)plain, (unsigned)power, (unsigned)golden_current[i].scale,
+              (unsigned)golden_current[i].power_of_two);
+    }
+}
+
+static void test_delayed(void) {
+    size_t t;
+    int i, j;
+    for (t = 0; t < sizeof golden_delayed / sizeof *golden_delayed; t++) {
+        const golden_delayed_trace *trace = &golden_delayed[t];
+        mixprec_delayed_scaling s;
+        float history[4];
+        CHECK(mixprec_delayed_scaling_init(&s, trace->dtype, history, 4) == MIXPREC_OK, "init");
+        s.margin = trace->margin;
+        s.most_recent = trace->most_recent;
+        for (i = 0; i < trace->count; i++) {
+            const golden_delayed_step *step = &trace->steps[i];
+            CHECK(float_bits(s.scale) == step->scale, "trace %zu, step %d: uses scale %a", t, i, (double)s.scale);
+            CHECK(mixprec_delayed_scaling_update(&s, float_from_bits(step->amax)) == MIXPREC_OK, "update");
+            CHECK(float_bits(s.scale) == step->next, "trace %zu, step %d: next scale %a, want %a", t, i,
+                  (double)s.scale, (double)float_from_bits(step->next));
+            for (j = 0; j < 4; j++)
+                CHECK(float_bits(history[j]) == step->history[j], "trace %zu, step %d: history[%d] is %a, want %a", t,
+                      i, j, (double)history[j], (double)float_from_bits(step->history[j]));
+        }
+    }
+}
+
+static void test_scale_edges(void) {
+    const float none[] = {0, -0.0f, -1, NAN, HUGE_VALF, -HUGE_VALF};
+    static const mixprec_dtype others[] = {MIXPREC_NONE, MIXPREC_F32, MIXPREC_F64, MIXPREC_E8M0, MIXPREC_E2M1};
+    size_t i;
+    int d;
+    for (d = 1; d < MIXPREC_DTYPE_COUNT; d++)
+        for (i = 0; i < sizeof none / sizeof *none; i++)
+            CHECK(mixprec_scale_of_amax(none[i], (mixprec_dtype)d, (int)(i & 1)) == 1, "amax %g, %s", (double)none[i],
+                  mixprec_dtype_name((mixprec_dtype)d));
+    for (i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK(mixprec_scale_of_amax(0.1f, others[i], 0) == 1, "%s", mixprec_dtype_name(others[i]));
+    CHECK(mixprec_scale_of_amax(12.7f, MIXPREC_I8, 0) == 127 / 12.7f, "i8");
+    CHECK(mixprec_scale_of_amax(2, MIXPREC_F16, 0) == 32752, "f16");
+}
+
+/* ---- whole matrices ---- */
+
+#define MOST 100000
+static const mixprec_dtype src_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+static const mixprec_dtype dst_types[] = {MIXPREC_E4M3,     MIXPREC_E5M2,     MIXPREC_F16,  MIXPREC_BF16,
+                                          MIXPREC_E4M3FNUZ, MIXPREC_E5M2FNUZ, MIXPREC_E3M4, MIXPREC_E2M3,
+                                          MIXPREC_E3M2,     MIXPREC_E4M3IEEE, MIXPREC_I8};
+static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512,
+                                       MIXPREC_ISA_NEON};
+#define ISA_COUNT 5
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static double src[MOST / 2], dst[MOST / 4], want[MOST / 4];
+static float scales[MOST], want_scales[MOST];
+
+static uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
+    const char *from = (const char *)x + i * mixprec_dtype_size(type);
+    uint32_t wide;
+    uint16_t half;
+    if (mixprec_dtype_size(type) == 1)
+        return *(const unsigned char *)from;
+    if (mixprec_dtype_size(type) == 2)
+        return memcpy(&half, from, 2), half;
+    return memcpy(&wide, from, 4), wide;
+}
+
+static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
+    char *to = (char *)x + i * mixprec_dtype_size(type);
+    uint16_t half = (uint16_t)code;
+    uint8_t byte = (uint8_t)code;
+    memcpy(to,
+           type == MIXPREC_F32             ? (void *)&code
+           : mixprec_dtype_size(type) == 2 ? (void *)&half
+                                           : (void *)&byte,
+           mixprec_dtype_size(type));
+}
+
+static mixprec_quantize_desc desc_of(size_t rows, size_t columns, mixprec_dtype src_type, mixprec_dtype dst_type) {
+    mixprec_quantize_desc d;
+    memset(&d, 0, sizeof d);
+    d.rows = rows;
+    d.columns = columns;
+    d.src = src;
+    d.src_type = src_type;
+    d.dst = dst;
+    d.dst_type = dst_type;
+    d.scales = scales;
+    return d;
+}
+
+/* Numbers of a few magnitudes; with special, zeros for whole stretches, and some NaN and Inf. */
+static void fill(const mixprec_quantize_desc *d, uint64_t seed, int special) {
+    size_t ld = d->src_ld ? d->src_ld : d->columns, i;
+    for (i = 0; i < d->rows * ld; i++) {
+        uint32_t random = mixprec_random_bits(seed, i);
+        double x = ((double)random - 2147483648.0) * (random & 64 ? 0x1p-31 : random & 128 ? 0x1p-40 : 0x1p-24);
+        if (special)
+            x = i / 100 % 3 == 1 ? 0 : random % 301 == 0 ? (double)NAN : random % 307 == 0 ? -HUGE_VAL : x;
+        set_code((void *)(uintptr_t)d->src, d->src_type, i,
+                 mixprec_encode(x, d->src_type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
+    }
+}
+
+/* The contract, element by element. */
+static float oracle(const mixprec_quantize_desc *d, void *codes, float *block_scales) {
+    size_t br = d->block_rows ? d->block_rows : d->rows, bc = d->block_columns ? d->block_columns : d->columns;
+    size_t src_ld = d->src_ld ? d->src_ld : d->columns, dst_ld = d->dst_ld ? d->dst_ld : d->columns, bi, bj, i, j;
+    size_t scales_ld = d->scales_ld ? d->scales_ld : (d->columns + bc - 1) / bc;
+    double largest = 0;
+    for (bi = 0; bi * br < d->rows; bi++)
+        for (bj = 0; bj * bc < d->columns; bj++) {
+            double amax = 0;
+            float scale;
+            for (i = bi * br; i < d->rows && i < (bi + 1) * br; i++)
+                for (j = bj * bc; j < d->columns && j < (bj + 1) * bc; j++) {
+                    double x = fabs(mixprec_decode(code_at(d->src, d->src_type, i * src_ld + j), d->src_type));
+                    if (!(x <= amax)) /* NaN stays */
+                        amax = isnan(amax) ? amax : x;
+                }
+            if (!(amax <= largest))
+                largest = isnan(largest) ? largest : amax;
+            scale = d->scale ? *d->scale : mixprec_scale_of_amax((float)amax, d->dst_type, d->power_of_two);
+            block_scales[bi * scales_ld + bj] = 1.0f / scale;
+            for (i = bi * br; i < d->rows && i < (bi + 1) * br; i++)
+                for (j = bj * bc; j < d->columns && j < (bj + 1) * bc; j++) {
+                    double x = mixprec_decode(code_at(d->src, d->src_type, i * src_ld + j), d->src_type);
+                    volatile float product = (float)(x * (double)scale);
+                    set_code(codes, d->dst_type, i * dst_ld + j,
+                             mixprec_encode((double)product, d->dst_type, d->round, MIXPREC_OVERFLOW_SATURATE,
+                                            d->round == MIXPREC_ROUND_STOCHASTIC
+                                                ? mixprec_random_bits(d->seed, d->offset + i * d->columns + j)
+                                                : 0));
+                }
+        }
+    return (float)largest;
+}
+
+static int is_nan_code(uint32_t code, mixprec_dtype type) {
+    return isnan(mixprec_decode(code, type)) != 0;
+}
+
+static void check_quantize(const mixprec_quantize_desc *desc) {
+    mixprec_quantize_desc d = *desc;
+    size_t size = mixprec_dtype_size(d.dst_type), count = sizeof dst / size, i, k;
+    float amax, want_amax;
+    memset(want, 0x5A, sizeof want);
+    memset(want_scales, 0x5A, sizeof want_scales);
+    want_amax = oracle(&d, want, want_scales);
+    for (k = 0; k < ISA_COUNT; k++) {
+        size_t wrong = count;
+        if (k && !mixprec_isa_available(all_isas[k]))
+            continue;
+        d.isa = all_isas[k];
+        d.amax = k % 2 || d.scale ? &amax : NULL;
+        amax = -1;
+        memset(dst, 0x5A, sizeof dst);
+        memset(scales, 0x5A, sizeof scales);
+        CHECK(mixprec_quantize(&d) == MIXPREC_OK, "refused: %d", (int)mixprec_quantize(&d));
+        for (i = memcmp(dst, want, sizeof dst) ? 0 : count; i < count && wrong == count; i++) {
+            uint32_t a = code_at(dst, d.dst_type, i), b = code_at(want, d.dst_type, i);
+            if (a != b && !(is_nan_code(a, d.dst_type) && is_nan_code(b, d.dst_type)))
+                wrong = i;
+        }
+        CHECK(wrong == count, "%s, %s -> %s, %zu x %zu, blocks %zu x %zu: code %zu is %x, want %x",
+              mixprec_isa_name(d.isa), mixprec_dtype_name(d.src_type), mixprec_dtype_name(d.dst_type), d.rows,
+              d.columns, d.block_rows, d.block_columns, wrong, (unsigned)code_at(dst, d.dst_type, wrong % count),
+              (unsigned)code_at(want, d.dst_type, wrong % count));
+        CHECK(!memcmp(scales, want_scales, sizeof scales), "%s, %s -> %s, %zu x %zu, blocks %zu x %zu: scales differ",
+              mixprec_isa_name(d.isa), mixprec_dtype_name(d.src_type), mixprec_dtype_name(d.dst_type), d.rows,
+              d.columns, d.block_rows, d.block_columns);
+        if (d.amax)
+            CHECK(float_bits(amax) == float_bits(want_amax) || (isnan(amax) && isnan(want_amax)), "amax %a, want %a",
+                  (double)amax, (double)want_amax);
+    }
+}
+
+static void test_quantize(void) {
+    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 128}, {128, 128}, {1, 32}, {3, 5}, {2, 300}, {1, 1}};
+    static const size_t sizes[][2] = {{1, 1}, {1, 255}, {1, 1024}, {3, 64}, {130, 131}, {7, 613}, {20, 33}};
+    size_t b, z, s, t;
+    for (b = 0; b < COUNT_OF(blocks); b++)
+        for (z = 0; z < COUNT_OF(sizes); z++)
+            for (s = 0; s < COUNT_OF(src_types); s++)
+                for (t = 0; t < COUNT_OF(dst_types); t++) {
+                    mixprec_quantize_desc d = desc_of(sizes[z][0], sizes[z][1], src_types[s], dst_types[t]);
+                    if ((test_quick || z == 4) && (b + z + s + t) % 5)
+                        continue;
+                    d.block_rows = blocks[b][0];
+                    d.block_columns = blocks[b][1];
+                    d.power_of_two = (int)((b + s) % 2);
+                    d.src_ld = z % 2 ? d.columns + 3 : 0;
+                    d.dst_ld = z % 3 ? 0 : d.columns + 1;
+                    d.scales_ld = z % 3 == 1 ? 700 : 0;
+                    d.round = (b + z + t) % 3 ? MIXPREC_ROUND_NEAREST_EVEN : MIXPREC_ROUND_STOCHASTIC;
+                    d.seed = b;
+                    d.offset = z;
+                    fill(&d, b + z + s + t, (int)((b + t) % 2));
+                    check_quantize(&d);
+                }
+}
+
+static void test_given_scale(void) {
+    static const float given[] = {1, 64, 0.37f, 0x1p-126f, FLT_MAX};
+    size_t i, s;
+    for (i = 0; i < COUNT_OF(given); i++)
+        for (s = 0; s < COUNT_OF(src_types); s++) {
+            mixprec_quantize_desc d = desc_of(3, 2001, src_types[s], i % 2 ? MIXPREC_E5M2 : MIXPREC_E4M3);
+            d.scale = &given[i];
+            d.src_ld = 2003;
+            fill(&d, i, (int)(s % 2));
+            check_quantize(&d);
+        }
+}
+
+/* Every E4M3 number times every scale, and back. */
+static void test_dequantize(void) {
+    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {5, 128}};
+    size_t b, t, u, i, j;
+    for (b = 0; b < COUNT_OF(blocks); b++)
+        for (t = 0; t < COUNT_OF(dst_types); t++)
+            for (u = 0; u < COUNT_OF(src_types); u++) {
+                size_t rows = 11, columns = 300, src_ld = 301, dst_ld = 305, wrong = 0;
+                size_t br = blocks[b][0] ? blocks[b][0] : rows, bc = blocks[b][1] ? blocks[b][1] : columns;
+                mixprec_scales layout;
+                memset(&layout, 0, sizeof layout);
+                layout.values = b ? scales : t % 2 ? scales : NULL;
+                layout.block_rows = blocks[b][0];
+                layout.block_columns = blocks[b][1];
+                layout.ld = 302;
+                for (i = 0; i < 302 * rows; i++)
+                    scales[i] = float_from_bits(0x3F000000 + mixprec_random_bits(3, i) % 0x2000000);
+                for (i = 0; i < rows * src_ld; i++)
+                    set_code(src, dst_types[t], i,
+                             mixprec_random_bits(4, i) &
+                                 (dst_types[t] == MIXPREC_E2M3 || dst_types[t] == MIXPREC_E3M2 ? 63 : 0xFFFF));
+                memset(dst, 0x77, sizeof dst);
+                CHECK(mixprec_dequantize(dst, src_types[u], dst_ld, src, dst_types[t], src_ld, rows, columns,
+                                         layout.values ? &layout : NULL) == MIXPREC_OK,
+                      "refused");
+                for (i = 0; i < rows; i++)
+                    for (j = 0; j < dst_ld; j++) {
+                        uint32_t got = code_at(dst, src_types[u], i * dst_ld + j), expected = 0x77777777;
+                        double scale = layout.values ? (double)scales[i / br * 302 + j / bc] : 1;
+                        if (j < columns) {
+                            volatile float product =
+                                (float)(mixprec_decode(code_at(src, dst_types[t], i * src_ld + j), dst_types[t]) *
+                                        scale);
+                            expected = mixprec_encode((double)product, src_types[u], MIXPREC_ROUND_NEAREST_EVEN,
+                                                      MIXPREC_OVERFLOW_IEEE, 0);
+                        } else
+                            expected >>= 32 - 8 * mixprec_dtype_size(src_types[u]);
+                        wrong +=
+                            got != expected && !(is_nan_code(got, src_types[u]) && is_nan_code(expected, src_types[u]));
+                    }
+                CHECK(!wrong, "%s -> %s, blocks %zu x %zu: %zu elements are wrong", mixprec_dtype_name(dst_types[t]),
+                      mixprec_dtype_name(src_types[u]), br, bc, wrong);
+            }
+}
+
+/* Rows in two calls give the bits of one. */
+static void test_split(void) {
+    mixprec_quantize_desc d = desc_of(40, 100, MIXPREC_BF16, MIXPREC_E5M2), part;
+    d.block_rows = 8;
+    d.block_columns = 32;
+    d.round = MIXPREC_ROUND_STOCHASTIC;
+    d.offset = 5;
+    fill(&d, 1, 0);
+    memset(dst, 0, sizeof dst);
+    memset(want, 0, sizeof want);
+    CHECK(mixprec_quantize(&d) == MIXPREC_OK, "whole");
+    part = d;
+    part.dst = want;
+    part.scales = want_scales;
+    part.rows = 16;
+    CHECK(mixprec_quantize(&part) == MIXPREC_OK, "first part");
+    part.rows = 24;
+    part.src = (const char *)d.src + 16 * 100 * 2;
+    part.dst = (char *)want + 16 * 100;
+    part.scales = want_scales + 2 * 4;
+    part.offset += 16 * 100;
+    CHECK(mixprec_quantize(&part) == MIXPREC_OK, "second part");
+    CHECK(!memcmp(dst, want, sizeof dst) && !memcmp(scales, want_scales, 20 * sizeof *scales), "parts differ");
+}
+
+#if HAVE_ENVIRONMENT
+static void test_environment(void) {
+    size_t e;
+    for (e = 0; e < sizeof environments / sizeof *environments; e++) {
+        mixprec_quantize_desc d = desc_of(3, 700, MIXPREC_F32, MIXPREC_E4M3);
+        mixprec_scales layout;
+        mixprec_delayed_scaling s;
+        environment before = get_environment(), after;
+        float history[4], one[2], next[2], back[2][700];
+        int i;
+        d.block_rows = 1;
+        d.block_columns = 128;
+        memset(&layout, 0, sizeof layout);
+        layout.block_rows = 1;
+        layout.block_columns = 128;
+        fill(&d, 3, 1);
+        ((float *)src)[5] = 1e-40f;
+        for (i = 0; i < 2; i++) {
+            d.dst = i ? dst : want;
+            d.scales = i ? scales : want_scales;
+            layout.values = d.scales;
+            mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 4);
+            if (i)
+                set_environment(environments[e]);
+            mixprec_quantize(&d);
+            mixprec_dequantize(back[i], MIXPREC_F32, 0, d.dst, MIXPREC_E4M3, 0, 1, 700, &layout);
+            one[i] = mixprec_scale_of_amax(1e-37f, MIXPREC_E4M3, 0) + mixprec_scale_of_amax(1e-40f, MIXPREC_E5M2, 0);
+            mixprec_delayed_scaling_update(&s, 0.3f);
+            after = get_environment();
+            if (i)
+                set_environment(before);
+            next[i] = s.scale;
+            CHECK(!i || after == environments[e], "environment %llx is %llx afterwards",
+                  (unsigned long long)environments[e], (unsigned long long)after);
+        }
+        CHECK(!memcmp(dst, want, 2100) && !memcmp(scales, want_scales, 18 * sizeof *scales) &&
+                  !memcmp(back[0], back[1], sizeof back[0]) && next[0] == next[1],
+              "environment %llx changes the bits", (unsigned long long)environments[e]);
+        (void)one;
+    }
+}
+#endif
+
+static void test_statuses(void) {
+    mixprec_quantize_desc good = desc_of(4, 10, MIXPREC_F32, MIXPREC_E4M3), d;
+    static const mixprec_dtype bad_src[] = {MIXPREC_NONE, MIXPREC_F64, MIXPREC_I8, MIXPREC_E2M1};
+    static const mixprec_dtype bad_dst[] = {MIXPREC_NONE, MIXPREC_F32, MIXPREC_F64, MIXPREC_E2M1, MIXPREC_E8M0};
+    const float bad_scales[] = {0, -1, 1e-40f, NAN, HUGE_VALF};
+    mixprec_delayed_scaling s, before;
+    mixprec_scales layout;
+    float history[3] = {9, 9, 9}, amax = 7, one = 2, values[40];
+    size_t i;
+    fill(&good, 1, 0);
+    good.amax = &amax;
+    memset(dst, 0x11, sizeof dst);
+    memset(want, 0x11, sizeof want);
+    memset(scales, 0x11, sizeof scales);
+    memset(want_scales, 0x11, sizeof want_scales);
+#define UNTOUCHED                                                                                                      \
+    (!memcmp(dst, want, sizeof dst) && !memcmp(scales, want_scales, sizeof scales) && amax == 7 && one == 2)
+#define BAD(change, status)                                                                                            \
+    d = good;                                                                                                          \
+    change;                                                                                                            \
+    CHECK(mixprec_quantize(&d) == (status) && UNTOUCHED, "line %d: %d", __LINE__, (int)mixprec_quantize(&d))
+    CHECK(mixprec_quantize(NULL) == MIXPREC_ERR_NULL, "NULL");
+    for (i = 0; i < COUNT_OF(bad_src); i++) {
+        BAD(d.src_type = bad_src[i], MIXPREC_ERR_DTYPE);
+    }
+    for (i = 0; i < COUNT_OF(bad_dst); i++) {
+        BAD(d.dst_type = bad_dst[i], MIXPREC_ERR_DTYPE);
+    }
+    for (i = 0; i < COUNT_OF(bad_scales); i++) {
+        BAD(d.scale = &bad_scales[i], MIXPREC_ERR_SCALE);
+    }
+    BAD(d.round = (mixprec_round)6, MIXPREC_ERR_ROUND);
+    BAD(d.isa = (mixprec_isa)77, MIXPREC_ERR_ISA);
+    BAD(d.src_ld = 9, MIXPREC_ERR_LEADING_DIMENSION);
+    BAD(d.dst_ld = 9, MIXPREC_ERR_LEADING_DIMENSION);
+    BAD(d.block_columns = 3; d.scales_ld = 3, MIXPREC_ERR_LEADING_DIMENSION);
+    BAD(d.rows = SIZE_MAX / 16, MIXPREC_ERR_SIZE);
+    BAD(d.columns = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+    BAD(d.src = NULL, MIXPREC_ERR_NULL);
+    BAD(d.dst = NULL, MIXPREC_ERR_NULL);
+    BAD(d.scales = NULL, MIXPREC_ERR_NULL);
+    BAD(d.scale = &one; d.block_rows = 2, MIXPREC_ERR_RANGE);
+    BAD(d.scale = &one; d.block_columns = 5, MIXPREC_ERR_RANGE);
+    BAD(d.dst = src, MIXPREC_ERR_OVERLAP);
+    BAD(d.scales = (float *)src + 39, MIXPREC_ERR_OVERLAP);
+    BAD(d.scales = (float *)(void *)dst + 9, MIXPREC_ERR_OVERLAP);
+    BAD(d.amax = (float *)src, MIXPREC_ERR_OVERLAP);
+    BAD(d.amax = scales, MIXPREC_ERR_OVERLAP);
+    BAD(d.amax = (float *)(void *)dst, MIXPREC_ERR_OVERLAP);
+    d = good;
+    d.rows = 0;
+    d.src = d.dst = NULL;
+    d.scales = NULL;
+    CHECK(mixprec_quantize(&d) == MIXPREC_OK && amax == 0, "no rows: amax %g", (double)amax);
+    amax = 7;
+
+    memset(&layout, 0, sizeof layout);
+    layout.values = values;
+    for (i = 0; i < 40; i++)
+        values[i] = 1;
+#define BACK(out, out_type, out_ld, in, in_type, in_ld, rows, columns, status)                                         \
+    CHECK(mixprec_dequantize(out, out_type, out_ld, in, in_type, in_ld, rows, columns, &layout) == (status) &&         \
+              UNTOUCHED,                                                                                               \
+          "line %d", __LINE__)
+    BACK(dst, MIXPREC_F64, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_DTYPE);
+    BACK(dst, MIXPREC_I8, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_DTYPE);
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_F32, 0, 4, 10, MIXPREC_ERR_DTYPE);
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E2M1, 0, 4, 10, MIXPREC_ERR_DTYPE);
+    BACK(dst, MIXPREC_F32, 9, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_LEADING_DIMENSION);
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 9, 4, 10, MIXPREC_ERR_LEADING_DIMENSION);
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, SIZE_MAX / 4, 10, MIXPREC_ERR_SIZE);
+    BACK(NULL, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_NULL);
+    BACK(dst, MIXPREC_F32, 0, NULL, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_NULL);
+    BACK(dst, MIXPREC_F32, 0, (char *)dst + 100, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_OVERLAP);
+    BACK(NULL, MIXPREC_F32, 0, NULL, MIXPREC_E4M3, 0, 0, 10, MIXPREC_OK);
+    layout.values = (float *)(void *)dst + 30;
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_OVERLAP);
+    layout.values = values;
+    layout.block_rows = 1;
+    layout.block_columns = 1;
+    for (i = 0; i < 4; i++) {
+        values[39] = i == 0 ? 0 : i == 1 ? -1.0f : i == 2 ? NAN : HUGE_VALF;
+        BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_SCALE);
+    }
+    layout.block_columns = 2;
+    layout.ld = 4;
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_LEADING_DIMENSION);
+
+    memset(&s, 0x22, sizeof s);
+    before = s;
+    for (i = 0; i < COUNT_OF(bad_dst); i++)
+        CHECK(mixprec_delayed_scaling_init(&s, bad_dst[i], history, 3) == MIXPREC_ERR_DTYPE, "dtype %zu", i);
+    CHECK(mixprec_delayed_scaling_init(NULL, MIXPREC_E4M3, history, 3) == MIXPREC_ERR_NULL, "scaling NULL");
+    CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, NULL, 3) == MIXPREC_ERR_NULL, "history NULL");
+    CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 0) == MIXPREC_ERR_RANGE, "length 0");
+    CHECK(!memcmp(&s, &before, sizeof s) && history[0] == 9 && history[2] == 9, "something was written");
+    CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 3) == MIXPREC_OK && s.scale == 1 && s.margin == 0 &&
+              s.most_recent == 0 && history[0] == 0 && history[2] == 0,
+          "defaults");
+    before = s;
+    CHECK(mixprec_delayed_scaling_update(NULL, 1) == MIXPREC_ERR_NULL, "NULL");
+    s.margin = 65;
+    CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "margin 65");
+    s.margin = -65;
+    CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "margin -65");
+    s = before;
+    s.history_length = 0;
+    CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "length 0");
+    s = before;
+    s.dtype = MIXPREC_F32;
+    CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_DTYPE, "dtype f32");
+    s = before;
+    s.history = NULL;
+    CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_NULL, "history NULL");
+    CHECK(history[0] == 0 && history[1] == 0 && history[2] == 0, "the history was written");
+    s = before;
+    s.history_length = 1;
+    s.margin = 64;
+    CHECK(mixprec_delayed_scaling_update(&s, 448) == MIXPREC_OK && s.scale == 0x1p-64f && history[0] == 0,
+          "length 1: scale %a", (double)s.scale);
+}
+
+int main(int argc, char **argv) {
+    test_init(argc, argv);
+#define TEST(name, function)                                                                                           \
+    if (test_begin(name)) {                                                                                            \
+        function();                                                                                                    \
+        test_end();                                                                                                    \
+    }
+    TEST("quant: current scaling as in TransformerEngine", test_current)
+    TEST("quant: delayed scaling as in TransformerEngine", test_delayed)
+    TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
+    TEST("quant: every dtype, path and shape of blocks", test_quantize)
+    TEST("quant: a given scale", test_given_scale)
+    TEST("quant: and back", test_dequantize)
+    TEST("quant: parts give the bits of the whole", test_split)
+#if HAVE_ENVIRONMENT
+    TEST("quant: the caller's floating-point environment does not matter", test_environment)
+#endif
+    TEST("quant: statuses, and outputs untouched", test_statuses)
+    return test_summary();
+}
