@@ -1390,7 +1390,7 @@ typedef struct mixprec_cuda_operand_ {
     size_t stride, rows, row_step, k_step;
     mixprec_dtype type;
     const float *scale; /* NULL: none; of (row, k): scale[row / row_block * row_scale + k / k_block * k_scale] */
-    size_t row_block, k_block, row_scale, k_scale;
+    size_t row_block, k_block, row_scale, k_scale, scale_bytes;
     int k_varies;
 } mixprec_cuda_operand_;
 
@@ -1581,7 +1581,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_
                 : 0.0f;
     }
 }
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_exact_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
     float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
@@ -1881,7 +1881,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec
         valid = c >= contiguous_end                      ? 0
                 : contiguous_end - c < (size_t)per_chunk ? (int)(contiguous_end - c) * bytes
                                                          : 16;
-#pragma unroll
+#pragma unroll 4 /* all at once the addresses cost too many registers */
         for (int i = 0; i < count; i++) {
             int here = line + i * apart < lines_left ? valid : 0;
             uint32_t at = to + i * apart * line_bytes;
@@ -2570,11 +2570,14 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
     size_t row_blocks = scales->block_rows, column_blocks = scales->block_columns;
     size_t scale_ld = scales->ld,
            width = column_blocks && stored_columns ? (stored_columns - 1) / column_blocks + 1 : 1;
-    (void)stored_rows;
+    size_t height = row_blocks && stored_rows ? (stored_rows - 1) / row_blocks + 1 : 1;
     if (scale_ld == 0)
         scale_ld = width;
     if (scales->values && scale_ld < width)
         return MIXPREC_ERR_LEADING_DIMENSION;
+    if (height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
+        return MIXPREC_ERR_SIZE;
+    x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
     x->k_step = k_first ? ld : 1;
     x->scale = scales->values;
@@ -2819,6 +2822,11 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     if (!nothing && !g.c_array &&
         ((!g.a.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.a.data, extents[0])) ||
          (!g.b.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.b.data, extents[1]))))
+        return MIXPREC_ERR_OVERLAP;
+    if (!g.c_array &&
+        ((g.bias && mixprec_cuda_overlap_(g.c, extents[2].bytes, g.bias, g.n * mixprec_cuda_size_(g.bias_type))) ||
+         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
+         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
         return MIXPREC_ERR_OVERLAP;
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;
