@@ -1804,7 +1804,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
     }
 };
 template <int kind>
-static __global__ void __launch_bounds__(128)
+static __global__ void __launch_bounds__(128, 4)
     mixprec_cuda_gemm_wmma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     mixprec_cuda_wmma_body_<kind, kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_>::run(g);
