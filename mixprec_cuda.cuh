@@ -592,6 +592,11 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_add_(float a, float b) {
     asm("add.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
     return y;
 }
+MIXPREC_CUDA_DEV_ float mixprec_cuda_sub_(float a, float b) {
+    float y;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
 MIXPREC_CUDA_DEV_ float mixprec_cuda_fma_(float a, float b, float c) {
     float y;
     asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(a), "f"(b), "f"(c));
@@ -1126,7 +1131,7 @@ struct mixprec_cuda_adamw_op_ { /* p: parameter, first, second, gradient, copy *
             v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
                                      mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
             d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), bias2_root), epsilon);
-            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
+            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
         }
         mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
                              MIXPREC_OVERFLOW_IEEE);
@@ -1170,7 +1175,7 @@ struct mixprec_cuda_sgd_op_ { /* p: parameter, momentum, -, gradient, copy */
         }
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_mul_(lr, g[e]));
+            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_mul_(lr, g[e]));
         mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
                              MIXPREC_OVERFLOW_IEEE);
         mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
@@ -1265,7 +1270,9 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                 wide = mixprec_cuda_widen64_(code);
             }
             if (src_type == MIXPREC_F64 && how.scale != 1.0f && (wide & 0x7FFFFFFFFFFFFFFFu) <= (uint64_t)0x7FF << 52)
-                wide = mixprec_cuda_bits64_(__dmul_rn(mixprec_cuda_double_(wide), (double)how.scale));
+                wide = mixprec_cuda_bits64_(
+                    __dmul_rn(mixprec_cuda_double_(wide),
+                              mixprec_cuda_double_(mixprec_cuda_widen64_(mixprec_cuda_bits_(how.scale)))));
             if (how.round == MIXPREC_ROUND_STOCHASTIC)
                 random = mixprec_cuda_random_bits(how.seed, how.offset + i + e);
             if (dst_type == MIXPREC_F64) {

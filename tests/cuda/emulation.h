@@ -369,6 +369,9 @@ static inline float mixprec_cuda_mul_(float a, float b) {
 static inline float mixprec_cuda_add_(float a, float b) {
     return emulation_result(a + b);
 }
+static inline float mixprec_cuda_sub_(float a, float b) {
+    return emulation_result(a - b);
+}
 static inline float mixprec_cuda_fma_(float a, float b, float c) {
     return emulation_result(fmaf(a, b, c));
 }
