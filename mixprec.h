@@ -3315,7 +3315,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(5, ac)
     MIXPREC_COUNT_(6, bc)
     MIXPREC_COUNT_(7, ab & c)
-    MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd)
+    MIXPREC_COUNT_(8, d)
+    MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd)
         MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
@@ -5077,19 +5078,16 @@ MIXPREC_DIRECT_KERNEL_AVX512_(4)
 MIXPREC_DIRECT_KERNEL_AVX512_(6)
 MIXPREC_DIRECT_KERNEL_AVX512_(8)
 #undef MIXPREC_DIRECT_KERNEL_AVX512_
-#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
-    MIXPREC_AVX512_ static void mixprec_direct_##rows##_packs_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {  \
-        switch (type) {                                                                                                \
-        case MIXPREC_F32: mixprec_direct_body_avx512_(rows, MIXPREC_F32, 1, d); break;                                 \
-        case MIXPREC_F16: mixprec_direct_body_avx512_(rows, MIXPREC_F16, 1, d); break;                                 \
-        case MIXPREC_BF16: mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 1, d); break;                               \
-        case MIXPREC_E4M3: mixprec_direct_body_avx512_(rows, MIXPREC_E4M3, 1, d); break;                               \
-        default: mixprec_direct_body_avx512_(rows, MIXPREC_E5M2, 1, d); break;                                         \
-        }                                                                                                              \
+/* For 5 to 8 rows. It multiplies 8: panels of A and the sums have room. */
+MIXPREC_AVX512_ static void mixprec_direct_packs_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {
+    switch (type) {
+    case MIXPREC_F32: mixprec_direct_body_avx512_(8, MIXPREC_F32, 1, d); break;
+    case MIXPREC_F16: mixprec_direct_body_avx512_(8, MIXPREC_F16, 1, d); break;
+    case MIXPREC_BF16: mixprec_direct_body_avx512_(8, MIXPREC_BF16, 1, d); break;
+    case MIXPREC_E4M3: mixprec_direct_body_avx512_(8, MIXPREC_E4M3, 1, d); break;
+    default: mixprec_direct_body_avx512_(8, MIXPREC_E5M2, 1, d); break;
     }
-MIXPREC_DIRECT_KERNEL_AVX512_(6)
-MIXPREC_DIRECT_KERNEL_AVX512_(8)
-#undef MIXPREC_DIRECT_KERNEL_AVX512_
+}
 
 MIXPREC_AVX512_ static void mixprec_direct_kernel_avx512_(size_t rows, mixprec_dtype type, const mixprec_direct_ *d) {
     static void (*const kernels[])(mixprec_dtype, const mixprec_direct_ *) = {
@@ -5289,10 +5287,8 @@ MIXPREC_AVX512_ static void mixprec_direct_across_all_avx512_(size_t rows, size_
             d.sums = sums + i * 32;
             if (i)
                 mixprec_direct_kernel_avx512_(count, type, &d);
-            else if (count > 6)
-                mixprec_direct_8_packs_avx512_(type, &d);
             else
-                mixprec_direct_6_packs_avx512_(type, &d);
+                mixprec_direct_packs_avx512_(type, &d);
         }
         if (!multiplies)
             continue;
