@@ -2471,35 +2471,6 @@ static void mixprec_tally_window_(mixprec_tally_ *t, uint32_t exponent) {
     t->window = (exponent - 13) & 0xFF;
     t->missed = 0;
 }
-
-/* The exponents of a group that are not in the window. The window moves when there are many. */
-MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
-    uint32_t largest = 0;
-    size_t i;
-    for (i = 0; i < MIXPREC_UNIT_; i++) {
-        uint64_t other = others >> i & 1;
-        t->stats->exponents[exponents[i]] += other;
-        t->missed += other;
-        largest = exponents[i] > largest ? exponents[i] : largest;
-    }
-    if (t->missed > 256)
-        mixprec_tally_window_(t, largest);
-}
-
-#if defined(MIXPREC_HAS_AVX2_)
-/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
-static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
-    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
-    uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
-    t->amax = bits > t->amax ? bits : t->amax;
-    bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
-    t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
-    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
-    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
-    t->high = amax >> 23 < high ? amax >> 23 : high;
-    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
-}
-#endif
 #endif
 
 #ifndef MIXPREC_NO_GEMM
@@ -3294,12 +3265,48 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
 #ifndef MIXPREC_NO_CONVERT
 /* ---- statistics ---- */
 
+/* The exponents of a group that are not in the window. The window moves when there are many. */
+MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < MIXPREC_UNIT_; i++) {
+        uint64_t other = others >> i & 1;
+        t->stats->exponents[exponents[i]] += other;
+        t->missed += other;
+        largest = exponents[i] > largest ? exponents[i] : largest;
+    }
+    if (t->missed > 256)
+        mixprec_tally_window_(t, largest);
+}
+
+/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
+static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
+    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
+    uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
+    t->amax = bits > t->amax ? bits : t->amax;
+    bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
+    t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
+    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
+    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
+    t->high = amax >> 23 < high ? amax >> 23 : high;
+    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
+}
+
+/* The same for a number in memory. gcc would gather counters into vectors, which takes longer than to add each. */
+#if defined(__GNUC__)
+#define MIXPREC_KEEP_STORED_(x) __asm__("" : "+m"(x))
+#else
+#define MIXPREC_KEEP_STORED_(x) ((void)0)
+#endif
+
 /* 64 distances from the window's first exponent as four bit planes, those in the window alone. Counting sets of planes
    instead of the 16 distances takes a third of the operations. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes, uint64_t in, uint64_t a, uint64_t b,
                                                                uint64_t c, uint64_t d) {
     uint64_t ab = a & b, ac = a & c, ad = a & d, bc = b & c, bd = b & d, cd = c & d;
-#define MIXPREC_COUNT_(set, mask) planes[set] += (uint64_t)_mm_popcnt_u64(mask);
+#define MIXPREC_COUNT_(set, mask)                                                                                      \
+    planes[set] += (uint64_t)_mm_popcnt_u64(mask);                                                                     \
+    MIXPREC_KEEP_STORED_(planes[set]);
     MIXPREC_COUNT_(0, in)
     MIXPREC_COUNT_(1, a)
     MIXPREC_COUNT_(2, b)
@@ -3307,9 +3314,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(4, c)
     MIXPREC_COUNT_(5, ac)
     MIXPREC_COUNT_(6, bc)
-    MIXPREC_COUNT_(7, ab & c) MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd)
-        MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
-            MIXPREC_COUNT_(15, ab & cd)
+    MIXPREC_COUNT_(7, ab & c)
+    MIXPREC_COUNT_(8, d) MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd)
+        MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
 
@@ -3335,10 +3342,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4
 /* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
    tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
    bits below: ties go away from zero, which the size of the error does not show. The others are looked at whole, and so
-   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| is
-   rounded by adding and subtracting an anchor whose last place is that of the format's number beside |x|: 2^shift |x|,
-   or 2^shift times the least normal number for all below. (Just below a power of two the sum may have twice that last
-   place, but as shift is at least 2 more than the mantissa's bits, |x| then rounds to the power of two either way.) */
+   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| of
+   exponent E is rounded by adding and subtracting 2^(E + shift), whose last place is that of the format's number beside
+   |x|; below the least normal number by adding that number's anchor. */
 #define MIXPREC_WHOLE_ 8
 
 MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
@@ -3351,12 +3357,30 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m
     return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
+/* Constants of the format. Kept, so that they are not made from general registers again and again. */
+typedef struct mixprec_format_avx2_ {
+    __m256i lift, least_anchor, max, normal, vanishing;
+} mixprec_format_avx2_;
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ mixprec_format_avx2_ mixprec_format_of_avx2_(const mixprec_tally_ *t) {
+    mixprec_format_avx2_ f;
+    f.lift = _mm256_set1_epi32(t->shift << 23);
+    f.least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
+    f.max = _mm256_set1_epi32(t->max);
+    f.normal = _mm256_set1_epi32(t->normal);
+    f.vanishing = _mm256_set1_epi32(t->vanishing);
+    MIXPREC_KEEP_(f.lift);
+    MIXPREC_KEEP_(f.least_anchor);
+    MIXPREC_KEEP_(f.max);
+    MIXPREC_KEEP_(f.normal);
+    MIXPREC_KEEP_(f.vanishing);
+    return f;
+}
+
 /* The errors of a group that is looked at whole; 0 when that is not for this function. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, __m256 error[8], const float *src,
-                                                                  __m256i *amax, __m256i *least) {
-    const __m256i lift = _mm256_set1_epi32(t->shift << 23), max = _mm256_set1_epi32(t->max);
-    const __m256i least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
-    const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing);
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, const mixprec_format_avx2_ *f,
+                                                                  __m256 error[8], const float *src, __m256i *amax,
+                                                                  __m256i *least) {
     const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256();
     __m256i largest = zero, smallest = _mm256_set1_epi32(-1), gone = zero, small = zero, zeros = zero, over = zero;
     int j;
@@ -3375,23 +3399,24 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
         __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
         __m256 size = _mm256_castsi256_ps(magnitude), sum, anchor;
-        anchor = _mm256_castsi256_ps(_mm256_max_epi32(_mm256_add_epi32(magnitude, lift), least_anchor));
+        anchor = _mm256_castsi256_ps(_mm256_max_epi32(
+            _mm256_add_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
         sum = _mm256_add_ps(size, anchor);
         MIXPREC_KEEP_(sum);
         sum = _mm256_sub_ps(sum, anchor);
         MIXPREC_KEEP_(sum);
         error[j] = _mm256_sub_ps(size, sum);
-        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, vanishing)); /* 64 less those */
-        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
+        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, f->vanishing)); /* 64 less those */
+        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(f->normal, magnitude));
         zeros = _mm256_add_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
     }
-    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, max)))
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, f->max)))
         MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
             __m256i magnitude =
                 mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-            __m256i above = _mm256_cmpgt_epi32(magnitude, max);
+            __m256i above = _mm256_cmpgt_epi32(magnitude, f->max);
             error[j] =
-                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
+                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(f->max)),
                                  _mm256_castsi256_ps(above));
             over = _mm256_add_epi32(over, above);
         }
@@ -3414,6 +3439,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_
 
 MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
     const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
+    const mixprec_format_avx2_ format = mixprec_format_of_avx2_(t);
     __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
     __m256i window = _mm256_set1_epi8((char)t->window);
     __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
@@ -3453,7 +3479,7 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *
                 x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
             }
         } else {
-            if (!mixprec_tally_whole_avx2_(t, x, from, &amax, &least))
+            if (!mixprec_tally_whole_avx2_(t, &format, x, from, &amax, &least))
                 break;
             if (--whole == 0) {
                 mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
@@ -4429,12 +4455,31 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d s
     sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
 }
 
+/* Constants of the format. Kept, so that they are not made from general registers again and again. */
+typedef struct mixprec_format_avx512_ {
+    __m512i lift, least_anchor, max, normal, vanishing;
+} mixprec_format_avx512_;
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ mixprec_format_avx512_ mixprec_format_of_avx512_(const mixprec_tally_ *t) {
+    mixprec_format_avx512_ f;
+    f.lift = _mm512_set1_epi32(t->shift << 23);
+    f.least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
+    f.max = _mm512_set1_epi32(t->max);
+    f.normal = _mm512_set1_epi32(t->normal);
+    f.vanishing = _mm512_set1_epi32(t->vanishing);
+    MIXPREC_KEEP_(f.lift);
+    MIXPREC_KEEP_(f.least_anchor);
+    MIXPREC_KEEP_(f.max);
+    MIXPREC_KEEP_(f.normal);
+    MIXPREC_KEEP_(f.vanishing);
+    return f;
+}
+
 /* The errors of a group that is looked at whole; 0 when that is not for this function. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int
-mixprec_tally_whole_avx512_(mixprec_tally_ *t, __m512 error[4], const __m512 x[4], __m512i *amax, __m512i *least) {
-    const __m512i lift = _mm512_set1_epi32(t->shift << 23), max = _mm512_set1_epi32(t->max);
-    const __m512i least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
-    const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_tally_whole_avx512_(mixprec_tally_ *t,
+                                                                      const mixprec_format_avx512_ *f, __m512 error[4],
+                                                                      const __m512 x[4], __m512i *amax,
+                                                                      __m512i *least) {
     __m512i magnitude[4], largest, smallest;
     uint64_t gone = 0, small = 0;
     int j;
@@ -4461,21 +4506,23 @@ mixprec_tally_whole_avx512_(mixprec_tally_ *t, __m512 error[4], const __m512 x[4
         *least = _mm512_min_epu32(*least, _mm512_sub_epi32(smallest, _mm512_set1_epi32(1)));
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __m512 size = _mm512_castsi512_ps(magnitude[j]), sum, anchor;
-        anchor = _mm512_castsi512_ps(_mm512_max_epi32(_mm512_add_epi32(magnitude[j], lift), least_anchor));
+        anchor = _mm512_castsi512_ps(_mm512_max_epi32(
+            _mm512_add_epi32(_mm512_and_si512(magnitude[j], _mm512_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
         sum = _mm512_add_ps(size, anchor);
         MIXPREC_KEEP_(sum);
         sum = _mm512_sub_ps(sum, anchor);
         MIXPREC_KEEP_(sum);
         error[j] = _mm512_sub_ps(size, sum);
-        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], vanishing));
-        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], normal));
+        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], f->vanishing));
+        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], f->normal));
     }
     t->stats->underflow += gone;
     t->stats->subnormal += small - gone;
-    if (_mm512_cmpgt_epi32_mask(largest, max))
+    if (_mm512_cmpgt_epi32_mask(largest, f->max))
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], max);
-            error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], f->max);
+            error[j] =
+                _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(f->max));
             t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
         }
     return 1;
@@ -4483,12 +4530,18 @@ mixprec_tally_whole_avx512_(mixprec_tally_ *t, __m512 error[4], const __m512 x[4
 
 MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
     const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
+    const mixprec_format_avx512_ format = mixprec_format_of_avx512_(t);
     __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
     __m512i window = _mm512_set1_epi8((char)t->window);
     __m512i high = _mm512_set1_epi8((char)t->high), low = _mm512_set1_epi8((char)t->low);
     __m512d signal[2], noise[2];
+    __m512i bit[5]; /* of a distance: the four planes, and those outside of the window */
     size_t i;
     int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 5; j++) {
+        bit[j] = _mm512_set1_epi8((char)(j < 4 ? 1 << j : 0xF0));
+        MIXPREC_KEEP_(bit[j]);
+    }
     MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
         signal[j] = _mm512_loadu_pd(t->signal + 8 * j);
         noise[j] = _mm512_loadu_pd(t->noise + 8 * j);
@@ -4505,13 +4558,14 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const flo
         exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
         distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
         exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
-        if (!whole && (_mm512_cmpge_epu8_mask(exponents, high) | _mm512_cmple_epu8_mask(exponents, low)))
+        if (!whole &&
+            !_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, low)))
             whole = MIXPREC_WHOLE_;
         if (!whole) {
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
                 _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
         } else {
-            if (!mixprec_tally_whole_avx512_(t, error, x, &amax, &least))
+            if (!mixprec_tally_whole_avx512_(t, &format, error, x, &amax, &least))
                 break;
             if (--whole == 0) {
                 mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
@@ -4523,11 +4577,11 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const flo
         mixprec_add_squares_avx512_(signal, x);
         mixprec_add_squares_avx512_(noise, error);
         distance = _mm512_sub_epi8(exponents, window);
-        in = _mm512_testn_epi8_mask(distance, _mm512_set1_epi8((char)0xF0));
-        a = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(1));
-        b = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(2));
-        c = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(4));
-        d = _mm512_mask_test_epi8_mask(in, distance, _mm512_set1_epi8(8));
+        in = _mm512_testn_epi8_mask(distance, bit[4]);
+        a = _mm512_mask_test_epi8_mask(in, distance, bit[0]);
+        b = _mm512_mask_test_epi8_mask(in, distance, bit[1]);
+        c = _mm512_mask_test_epi8_mask(in, distance, bit[2]);
+        d = _mm512_mask_test_epi8_mask(in, distance, bit[3]);
         mixprec_tally_planes_(t->planes, in, a, b, c, d);
         if (~in) {
             uint64_t zeros = _mm512_mask_testn_epi8_mask(~in, exponents, exponents);
@@ -4606,8 +4660,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
     }
 }
 
-/* One function for each even count of rows, so that an edge costs little more than what it computes; the rows that are
-   not there are zeros of the panel. Every count would double the time to compile. */
+/* Functions for three counts of rows, so that an edge costs little more than what it computes; the rows that are not
+   there are zeros of the panel. Every even count would add a second to the time to compile, and gain nothing: products
+   of up to 32 rows have kernels of their own below. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
         size_t rows_there, size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt,            \
@@ -4616,18 +4671,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
     }
 #define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
-    MIXPREC_TILES_AVX512_(X, 1)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 2)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 4)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 6)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 8)                                                                                        \
-    MIXPREC_TILES_AVX512_(X, 10) MIXPREC_TILES_AVX512_(X, 12) MIXPREC_TILES_AVX512_(X, 14)
+    MIXPREC_TILES_AVX512_(X, 4) MIXPREC_TILES_AVX512_(X, 8) MIXPREC_TILES_AVX512_(X, 14)
 MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
 
 MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
                                                  const void *b, void *t, size_t ldt, int first, int wide) {
-    size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows == 1 ? 1 : mixprec_round_up_(rows, 2);
+    size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows <= 4 ? 4 : rows <= 8 ? 8 : 14;
     switch (kernel_rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX512_(kernel_rows, vectors, wide)                                                               \
     case kernel_rows * 4 + (vectors - 1) * 2 + wide:                                                                   \
@@ -5111,7 +5161,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 for (q = 0; q < (size_t)vectors * 16; q++)
                     mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
+                for (k = 0; k < per_word; k++) {
                     if (q * 4 + k * size < bytes) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {

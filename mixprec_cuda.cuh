@@ -11,18 +11,21 @@
        mixprec_cuda_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n, stream);
        mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, 1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f,
                          c, MIXPREC_F32, n, stream);
-       mixprec_cuda_scaler_unscale(scaler, grads, count, MIXPREC_BF16, MIXPREC_BF16, stream);     once per step: found_inf
-       mixprec_cuda_adamw(parameters, count, &options, state, scaler, stream);                    does nothing after Inf
+       mixprec_cuda_scaler_unscale(scaler, grads, count, MIXPREC_BF16, MIXPREC_BF16, stream);   sets found_inf
+       mixprec_cuda_adamw(parameters, count, &options, state, scaler, stream);                  nothing, after Inf
        mixprec_cuda_scaler_update(scaler, NULL, stream);
 
    What is guaranteed
      - Conversions, unscaling, the scaler's update, the optimisers' arithmetic and stochastic rounding have the bits of
        mixprec.h. nvcc's -use_fast_math, -ftz, -prec-div, -fmad do not change them.
-     - GEMM: Tensor Cores sum in fp32 in an order of their own, so the bits are not those of the CPU; they are the same in
-       every run on the same device with the same arguments (no float atomics). MIXPREC_CUDA_PATH_EXACT has the CPU's order
-       and the CPU's bits (but for activations other than ReLU), slowly, on any device and for any pair of dtypes.
-     - No call waits for the device, allocates, or keeps state beyond the text of the last error; all may be captured into
-       a CUDA graph. A device that cannot run a kernel gets a status, never an empty launch.
+     - GEMM: Tensor Cores sum in fp32 in an order of their own, so the bits are not those of the CPU; they are the same
+       in every run on the same device with the same arguments (no float atomics). MIXPREC_CUDA_PATH_EXACT has the CPU's
+       order and the CPU's bits (but for activations other than ReLU), slowly, on any device and for any dtypes.
+     - No call waits for the device, allocates, or keeps state beyond the text of the last error; all may be captured
+       into a CUDA graph. A device that cannot run a kernel gets a status, never an empty launch.
+
+   State of 0.1.0: compiled for sm_75 to sm_120, its machine code read, and every kernel run in an emulation of the CUDA
+   execution model on the CPU. It has not yet run on a GPU, and its speed has not been measured.
 
    Contents (search for the tag in square brackets)
      [CUDA-CONFIG]   macros to set before the include
@@ -43,14 +46,13 @@
 /* ================================================================================================================== */
 
 /* MIXPREC_CUDA_IMPLEMENTATION   Define in exactly one .cu file: kernels and launchers are compiled there.
-   MIXPREC_CUDA_API_ONLY         Define in files that a C or C++ compiler without CUDA compiles: declarations only, and no
+   MIXPREC_CUDA_API_ONLY         Define in files that a C or C++ compiler without CUDA compiles: declarations only, no
                                  header of CUDA.
    MIXPREC_CUDA_EMULATION        Internal: the name of a header that stands for the CUDA Toolkit and for [CUDA-PTX], with
-                                 which a C++ compiler can build the kernels as they are. The tests run them so. */
+                                 which a C++ compiler builds the kernels as they are. The tests run them so. */
 
 #if !defined(__CUDACC__) && !defined(MIXPREC_CUDA_EMULATION) && !defined(MIXPREC_CUDA_API_ONLY)
-#error                                                                                                                 \
-    "mixprec_cuda.cuh needs nvcc or clang -x cuda. In a C or C++ file define MIXPREC_CUDA_API_ONLY for the declarations."
+#error "mixprec_cuda.cuh needs nvcc or clang -x cuda; other compilers take the declarations: MIXPREC_CUDA_API_ONLY"
 #else
 
 #include "mixprec.h"
@@ -72,10 +74,10 @@ extern "C" {
 /* [CUDA-API] Functions and their contracts                                                                           */
 /* ================================================================================================================== */
 
-/* Unless said otherwise pointers are to memory that the device can read, the arrays and structures that describe the work
-   (lists, descriptors, options) are in host memory and are read before the call returns, and work is queued on `stream`
-   (NULL: the default one) and not waited for. All functions are thread-safe as long as no two pieces of work write to the
-   same memory at the same time. Errors are those of the CPU function of the same name, and
+/* Unless said otherwise pointers are to memory that the device can read, the arrays and structures that describe the
+   work (lists, descriptors, options) are in host memory and are read before the call returns, and work is queued on
+   `stream` (NULL: the default one) and not waited for. All functions are thread-safe as long as no two pieces of work
+   write to the same memory at the same time. Errors are those of the CPU function of the same name, and
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words
@@ -97,9 +99,9 @@ mixprec_status mixprec_cuda_convert(void *dst, mixprec_dtype dst_type, const voi
 mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                        size_t n, const mixprec_convert_options *options, mixprec_cuda_stream stream);
 
-/* One tensor of a list: n elements read from src, n written to dst. Where a function has dst_type and src_type these are
-   f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size. Lists
-   may be of any length and are not kept. Fastest where pointers are 32-byte aligned. */
+/* One tensor of a list: n elements read from src, n written to dst. Where a function has dst_type and src_type these
+   are f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size.
+   Lists may be of any length and are not kept. Fastest where pointers are 16-byte aligned. */
 typedef struct mixprec_cuda_tensor {
     void *dst;
     const void *src;
@@ -110,9 +112,9 @@ typedef struct mixprec_cuda_tensor {
 mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
                                          mixprec_dtype src_type, mixprec_overflow overflow, mixprec_cuda_stream stream);
 
-/* dst (rows x columns) and transposed (columns x rows), both row-major without gaps, = narrow(src * *scale), one rounding
-   in fp32 for the product, then to nearest even. dst may be NULL; scale (a device pointer) too, meaning 1. The dtypes as
-   for lists. No overlap: MIXPREC_ERR_OVERLAP. */
+/* dst (rows x columns) and transposed (columns x rows), both row-major without gaps, = narrow(src * *scale), one
+   rounding in fp32 for the product, then to nearest even. dst may be NULL; scale (a device pointer) too, meaning 1. The
+   dtypes as for lists. No overlap: MIXPREC_ERR_OVERLAP. */
 mixprec_status mixprec_cuda_convert_transpose(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
                                               mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
                                               mixprec_overflow overflow, mixprec_cuda_stream stream);
@@ -134,11 +136,12 @@ typedef struct mixprec_cuda_gemm_options {
     size_t split_k;         /* into how many parts to split k; 0: chosen, as far as the workspace reaches */
 } mixprec_cuda_gemm_options;
 
-/* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is MIXPREC_ERR_DTYPE.
-   Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on sm_75 all but bf16; fp8 is
-   decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then rounded once to fp32; i8 with any
-   other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes MIXPREC_CUDA_PATH_EXACT. 16-byte aligned
-   matrices, with leading dimensions that are multiples of 16 bytes, are faster. */
+/* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is
+   MIXPREC_ERR_DTYPE. Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on
+   sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
+   rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
+   MIXPREC_CUDA_PATH_EXACT. 16-byte aligned matrices, with leading dimensions that are multiples of 16 bytes, are
+   faster. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -153,32 +156,35 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                     mixprec_cuda_stream stream);
 
-/* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks); 0 when it
-   would not. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
+/* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks); 0 when
+   it would not. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
 
 /* ---- loss scaling: the mixprec_scaler is in device memory, copied there after mixprec_scaler_init ---- */
 
-/* dst = src * (float)(1 / scale), in fp32, then narrowed to nearest even; found_inf of the scaler is set when an element
-   of src is Inf or NaN or becomes Inf in fp32. dst NULL for all tensors, with dst_type MIXPREC_NONE: check only. */
+/* dst = src * (float)(1 / scale), in fp32, then narrowed to nearest even; found_inf of the scaler is set when an
+   element of src is Inf or NaN or becomes Inf in fp32. dst NULL for all tensors, with dst_type MIXPREC_NONE: check
+   only. */
 mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec_cuda_tensor *list, size_t count,
                                            mixprec_dtype dst_type, mixprec_dtype src_type, mixprec_cuda_stream stream);
 
-/* mixprec_scaler_update on the device; *take_step = its result, unless NULL. After the optimisers, which read found_inf. */
+/* mixprec_scaler_update on the device; *take_step = its result, unless NULL. After the optimisers, which read
+   found_inf. */
 mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream);
 
 /* ---- norms and fp8 ---- */
 
-/* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in fp32,
-   so one beyond 1.8e19 gives Inf; sums over a block of 8192 elements in fp32, then in f64, in an order that depends on the
-   sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
+/* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
+   fp32, so one beyond 1.8e19 gives Inf; sums of eight in fp32, then in f64, in an order that
+   depends on the sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else
+   MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
 
-/* dst = src * min(1, max_norm / (*norm + 1e-6)), as PyTorch's clip_grad_norm_. MIXPREC_ERR_SCALE unless max_norm is finite
-   and positive. */
+/* dst = src * min(1, max_norm / (*norm + 1e-6)), as PyTorch's clip_grad_norm_. MIXPREC_ERR_SCALE unless max_norm is
+   finite and positive. */
 mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
                                  float max_norm, mixprec_cuda_stream stream);
 
@@ -186,9 +192,9 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
 mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  mixprec_cuda_stream stream);
 
-/* scale[i] = the factor that brings amax[i] to the largest number of e4m3 or e5m2, as TransformerEngine's current scaling
-   computes it: max / amax, 1 when amax is 0, Inf or NaN, FLT_MAX instead of Inf; power_of_two: with the mantissa cleared.
-   inverse[i] = 1 / scale[i], which mixprec_scales takes; may be NULL. */
+/* scale[i] = the factor that brings amax[i] to the largest number of e4m3 or e5m2, as TransformerEngine's current
+   scaling computes it: max / amax, 1 when amax is 0, Inf or NaN, FLT_MAX instead of Inf; power_of_two: with the
+   mantissa cleared. inverse[i] = 1 / scale[i], which mixprec_scales takes; may be NULL. */
 mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
                                       mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
 
@@ -204,9 +210,10 @@ typedef struct mixprec_cuda_quantized {
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream);
 
-/* The same with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major, no
-   gaps), each from its own amax as mixprec_cuda_fp8_scale has it. inverse has ceil(rows / block_rows) rows of
-   ceil(columns / 128): values of a mixprec_scales {inverse, block_rows, 128}. MIXPREC_ERR_RANGE for other block_rows. */
+/* The same with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major,
+   no gaps), each from its own amax as mixprec_cuda_fp8_scale has it. inverse has ceil(rows / block_rows) rows of
+   ceil(columns / 128): values of a mixprec_scales {inverse, block_rows, 128}. MIXPREC_ERR_RANGE for other block_rows.
+   */
 mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
                                             mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
                                             int power_of_two, mixprec_cuda_stream stream);
@@ -266,8 +273,8 @@ mixprec_status mixprec_cuda_sgd(const mixprec_cuda_parameter *list, size_t count
 /* [CUDA-SCALAR] One number at a time, on host and device                                                             */
 /* ================================================================================================================== */
 
-/* The bits of [SCALAR] in mixprec.h, whose functions are the host's alone. Integer arithmetic but for one addition that is
-   exact by construction or rounds as wanted. */
+/* The bits of [SCALAR] in mixprec.h, whose functions are the host's alone. Integer arithmetic but for one addition that
+   is exact by construction or rounds as wanted. */
 
 #define MIXPREC_CUDA_FN_ static __host__ __device__ __forceinline__
 
@@ -353,8 +360,8 @@ MIXPREC_CUDA_FN_ uint64_t mixprec_cuda_widen64_(uint32_t bits) {
     return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
 }
 
-/* Any code of 16 bits or fewer to the bits of a binary32. Subnormals: an integer, exact in fp32, times a power of two that
-   is taken off the exponent; bfloat16's are those of binary32. */
+/* Any code of 16 bits or fewer to the bits of a binary32. Subnormals: an integer, exact in fp32, times a power of two
+   that is taken off the exponent; bfloat16's are those of binary32. */
 MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_widen_(uint32_t code, const mixprec_layout_ &from) {
     uint32_t sign = (code & from.sign_code) ? 0x80000000u : 0, magnitude = code & (from.sign_code - 1u);
     uint32_t wide = magnitude << (23 - from.mantissa_bits);
@@ -459,6 +466,12 @@ MIXPREC_CUDA_FN_ int mixprec_cuda_narrow_i8_(uint64_t bits, mixprec_round round,
     return sign ? -(int)magnitude : (int)magnitude;
 }
 
+/* Rounded to nearest even whatever the rounding mode of the host and nvcc's -ftz. */
+MIXPREC_CUDA_FN_ float mixprec_cuda_to_f32_(double x) {
+    return mixprec_cuda_float_(mixprec_cuda_narrow64_(mixprec_cuda_bits64_(x), mixprec_cuda_layout_(MIXPREC_F32),
+                                                      MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
+}
+
 /* mixprec_encode and mixprec_decode. */
 MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_encode(double x, mixprec_dtype dtype, mixprec_round round,
                                               mixprec_overflow overflow, uint32_t random) {
@@ -537,6 +550,7 @@ MIXPREC_CUDA_SCALAR_(e3m2, MIXPREC_E3M2)
 MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 #undef MIXPREC_CUDA_SCALAR_NARROW_
 #undef MIXPREC_CUDA_SCALAR_
+#undef MIXPREC_CUDA_FN_
 
 #endif /* MIXPREC_CUDA_API_ONLY */
 #endif /* a CUDA compiler */
@@ -578,6 +592,11 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_add_(float a, float b) {
     asm("add.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
     return y;
 }
+MIXPREC_CUDA_DEV_ float mixprec_cuda_sub_(float a, float b) {
+    float y;
+    asm("sub.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
 MIXPREC_CUDA_DEV_ float mixprec_cuda_fma_(float a, float b, float c) {
     float y;
     asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(a), "f"(b), "f"(c));
@@ -606,8 +625,8 @@ template <class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_read_(const void *p) {
     return __ldg((const T *)p);
 }
 
-/* Tells the compiler that a pointer that was itself read from memory leads to global memory: else its accesses are generic,
-   which are slower. */
+/* Tells the compiler that a pointer that was itself read from memory leads to global memory: else its accesses are
+   generic, which are slower. */
 template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
     __builtin_assume(__isGlobal(p));
     return p;
@@ -622,8 +641,8 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_shared_address_(const void *p) {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* Four 8 x 8 matrices of 16-bit elements: lane 8 i + j gives the address of row j of matrix i; lane 4 r + c gets elements
-   2 c, 2 c + 1 of row r (transposed: of column r). */
+/* Four 8 x 8 matrices of 16-bit elements: lane 8 i + j gives the address of row j of matrix i; lane 4 r + c gets
+   elements 2 c, 2 c + 1 of row r (transposed: of column r). */
 template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], uint32_t address) {
 #if MIXPREC_CUDA_ARCH_ >= 750
     if (transposed)
@@ -704,8 +723,8 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_e4m3x2_(uint32_t codes) {
     return y;
 }
 
-/* Fragments of bfloat16 and TF32: load_matrix_sync makes generic loads of these (CUDA 13.0); named .shared they are LDSM and
-   LDS. */
+/* Fragments of bfloat16 and TF32: load_matrix_sync makes generic loads of these (CUDA 13.0); named .shared they are
+   LDSM and LDS. */
 #define MIXPREC_CUDA_WMMA_LOAD_(name, operand, shape)                                                                  \
     template <class Fragment>                                                                                          \
     MIXPREC_CUDA_DEV_ void mixprec_cuda_load_##name##_##operand##_(Fragment &f, const void *p, unsigned ld) {          \
@@ -727,8 +746,8 @@ MIXPREC_CUDA_WMMA_LOAD_(tf32, b, "col.m16n16k8.shared.tf32")
 /* [CUDA-ARRAY] Kernels over arrays and lists of tensors                                                              */
 /* ================================================================================================================== */
 
-/* Five dtypes end here: eight neighbouring elements to and from fp32. Vectors where `whole` (all eight exist and the array
-   is aligned to 16 bytes, i being a multiple of 8), else one by one. */
+/* Five dtypes end here: eight neighbouring elements to and from fp32. Vectors where `whole` (all eight exist and the
+   array is aligned to 16 bytes, i being a multiple of 8), else one by one. */
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_decode_(uint32_t code, mixprec_dtype type) {
     if (type == MIXPREC_F32)
@@ -919,7 +938,7 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
     float factor;
     uint32_t largest;
     __device__ bool begin() {
-        factor = (float)(1.0 / (double)scaler->scale);
+        factor = mixprec_cuda_to_f32_(1.0 / (double)scaler->scale);
         largest = 0;
         return true;
     }
@@ -1112,7 +1131,7 @@ struct mixprec_cuda_adamw_op_ { /* p: parameter, first, second, gradient, copy *
             v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
                                      mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
             d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), bias2_root), epsilon);
-            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
+            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
         }
         mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
                              MIXPREC_OVERFLOW_IEEE);
@@ -1156,7 +1175,7 @@ struct mixprec_cuda_sgd_op_ { /* p: parameter, momentum, -, gradient, copy */
         }
 #pragma unroll
         for (int e = 0; e < 8; e++)
-            p[e] = mixprec_cuda_add_(p[e], -mixprec_cuda_mul_(lr, g[e]));
+            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_mul_(lr, g[e]));
         mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
                              MIXPREC_OVERFLOW_IEEE);
         mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
@@ -1251,7 +1270,9 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                 wide = mixprec_cuda_widen64_(code);
             }
             if (src_type == MIXPREC_F64 && how.scale != 1.0f && (wide & 0x7FFFFFFFFFFFFFFFu) <= (uint64_t)0x7FF << 52)
-                wide = mixprec_cuda_bits64_(__dmul_rn(mixprec_cuda_double_(wide), (double)how.scale));
+                wide = mixprec_cuda_bits64_(
+                    __dmul_rn(mixprec_cuda_double_(wide),
+                              mixprec_cuda_double_(mixprec_cuda_widen64_(mixprec_cuda_bits_(how.scale)))));
             if (how.round == MIXPREC_ROUND_STOCHASTIC)
                 random = mixprec_cuda_random_bits(how.seed, how.offset + i + e);
             if (dst_type == MIXPREC_F64) {
@@ -1310,8 +1331,8 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     }
 }
 
-/* A block has a band of 128 columns: one row for each of its 8 warps, or, with block_rows = 128, 128 rows, whose amax it
-   finds in a first pass; the second finds them in the cache. A lane has four columns. */
+/* A block has a band of 128 columns: one row for each of its 8 warps, or, with block_rows = 128, 128 rows, whose amax
+   it finds in a first pass; the second finds them in the cache. A lane has four columns. */
 template <bool square>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_quantize_blocks_(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
@@ -1376,7 +1397,7 @@ typedef struct mixprec_cuda_operand_ {
     size_t stride, rows, row_step, k_step;
     mixprec_dtype type;
     const float *scale; /* NULL: none; of (row, k): scale[row / row_block * row_scale + k / k_block * k_scale] */
-    size_t row_block, k_block, row_scale, k_scale;
+    size_t row_block, k_block, row_scale, k_scale, scale_bytes;
     int k_varies;
 } mixprec_cuda_operand_;
 
@@ -1415,7 +1436,7 @@ MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x,
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activation) {
     if (activation == MIXPREC_ACTIVATION_RELU)
-        return x <= 0 ? 0.0f : x;
+        return (mixprec_cuda_bits_(x) - 0x80000000u) <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
     if (activation == MIXPREC_ACTIVATION_TANH)
         return tanhf(x);
     if (x < -104.0f) /* the others end in -0, and Inf times 0 is none */
@@ -1436,6 +1457,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
     char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     uint32_t code[4] = {0, 0, 0, 0};
+    bool pieces = g.a.k_varies || g.b.k_varies; /* then the sums are scaled already */
     bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
 #pragma unroll
     for (int e = 0; e < 4; e++) {
@@ -1443,9 +1465,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
         float x = sums[e];
         if (e >= count || (g.triangle == MIXPREC_LOWER && j > row) || (g.triangle == MIXPREC_UPPER && j < row))
             continue;
-        if (g.a.scale && !g.a.k_varies)
+        if (g.a.scale && !pieces)
             x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.a, row, 0));
-        if (g.b.scale && !g.b.k_varies)
+        if (g.b.scale && !pieces)
             x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, j, 0));
         x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
         if (beta != 0) {
@@ -1566,12 +1588,13 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_
                 : 0.0f;
     }
 }
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_exact_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
     float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
     const char *a_base, *b_base;
-    float s[4][4], t[4][4];
+    float s[4][4], u[4][4], t[4][4]; /* of a chunk, of a piece, of all */
+    bool pieces = g.a.k_varies || g.b.k_varies;
     int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16;
     if (!place.any)
         return;
@@ -1580,7 +1603,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     b_base = mixprec_cuda_base_(g.b, place.batch, mixprec_cuda_size_(g.b.type));
 #pragma unroll
     for (int i = 0; i < 16; i++)
-        s[i / 4][i % 4] = t[i / 4][i % 4] = 0;
+        s[i / 4][i % 4] = u[i / 4][i % 4] = t[i / 4][i % 4] = 0;
     for (size_t k0 = 0, start = 0; k0 < place.k_end; k0 += MIXPREC_CUDA_EXACT_DEPTH_) {
         mixprec_cuda_exact_load_(a, g.a, a_base, place.row, k0, place.k_end);
         mixprec_cuda_exact_load_(b, g.b, b_base, place.column, k0, place.k_end);
@@ -1592,22 +1615,29 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                 s[i / 4][i % 4] =
                     mixprec_cuda_fma_(a[p * MIXPREC_CUDA_EXACT_PITCH_ + ty + 16 * (i / 4)],
                                       b[p * MIXPREC_CUDA_EXACT_PITCH_ + tx + 16 * (i % 4)], s[i / 4][i % 4]);
-            /* a chunk of the definition ends, or a block of a scale, or all */
-            if (next % MIXPREC_GEMM_KBLOCK && !(g.a.k_varies && next % g.a.k_block == 0) &&
-                !(g.b.k_varies && next % g.b.k_block == 0) && next != place.k_end)
+            /* a piece ends with the block of a scale, or all; a chunk of the definition, or the piece */
+            bool piece = (g.a.k_varies && next % g.a.k_block == 0) || (g.b.k_varies && next % g.b.k_block == 0) ||
+                         next == place.k_end;
+            if (!piece && (next - start) % MIXPREC_GEMM_KBLOCK)
                 continue;
 #pragma unroll
             for (int i = 0; i < 16; i++) {
                 size_t row = place.row + ty + 16 * (i / 4), column = place.column + tx + 16 * (i % 4);
-                float part = s[i / 4][i % 4];
-                if (g.a.k_varies && row < g.a.rows)
-                    part = mixprec_cuda_mul_(part, mixprec_cuda_scale_at_(g.a, row + g.row_begin, start));
-                if (g.b.k_varies && column < g.n)
-                    part = mixprec_cuda_mul_(part, mixprec_cuda_scale_at_(g.b, column, start));
-                t[i / 4][i % 4] = start ? mixprec_cuda_add_(t[i / 4][i % 4], part) : part;
+                float sum = s[i / 4][i % 4];
                 s[i / 4][i % 4] = 0;
+                if (next - start > MIXPREC_GEMM_KBLOCK)
+                    sum = mixprec_cuda_add_(u[i / 4][i % 4], sum);
+                u[i / 4][i % 4] = sum;
+                if (!piece)
+                    continue;
+                if (pieces && g.a.scale && row < g.a.rows)
+                    sum = mixprec_cuda_mul_(sum, mixprec_cuda_scale_at_(g.a, row + g.row_begin, start));
+                if (pieces && g.b.scale && column < g.n)
+                    sum = mixprec_cuda_mul_(sum, mixprec_cuda_scale_at_(g.b, column, start));
+                t[i / 4][i % 4] = start ? mixprec_cuda_add_(t[i / 4][i % 4], sum) : sum;
             }
-            start = next;
+            if (piece)
+                start = next;
         }
         __syncthreads();
     }
@@ -1631,8 +1661,8 @@ enum {
     MIXPREC_CUDA_E5M2_E5M2_
 };
 
-/* Two e4m3 codes (low 16 bits of x) to two fp16 without the conversion instruction: see mixprec_cuda_decode_. The smallest
-   ones are subnormal before the multiplication, which fp16 arithmetic keeps. */
+/* Two e4m3 codes (low 16 bits of x) to two fp16 without the conversion instruction: see mixprec_cuda_decode_. The
+   smallest ones are subnormal before the multiplication, which fp16 arithmetic keeps. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_e4m3x2_by_bits_(uint32_t x) {
     uint32_t v = (x & 0xFF) << 8 | (x & 0xFF00) << 16, magnitude = v & 0x7F007F00u;
     uint32_t nan = (magnitude + 0x01000100u) & 0x80008000u;
@@ -1694,7 +1724,8 @@ template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const float
 }
 
 #define MIXPREC_CUDA_WMMA_STEPS_ 4
-/* Layout: step of k, row, element, so that every fragment begins at a multiple of 32 bytes; 16 bytes of padding a row. */
+/* Layout: step of k, row, element, so that every fragment begins at a multiple of 32 bytes; 16 bytes of padding a row.
+   */
 template <int kind>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<kind>::element *tile,
                                                const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0,
@@ -1780,7 +1811,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
     }
 };
 template <int kind>
-static __global__ void __launch_bounds__(128)
+static __global__ void __launch_bounds__(128, 4)
     mixprec_cuda_gemm_wmma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     mixprec_cuda_wmma_body_<kind, kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_>::run(g);
@@ -1791,9 +1822,9 @@ static __global__ void __launch_bounds__(128)
 
 /* ---- MMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 3 stages, warps of 64 x 64 ---- */
 
-/* The rows of a tile are lines of 128 bytes of k; the 16-byte chunks of line r are permuted by r % 8, so that neither the
-   copies nor ldmatrix meet a bank twice. `lines_are_k` (16-bit types that are not contiguous along k): 64 lines of k, each
-   of all rows, for ldmatrix.trans. */
+/* The rows of a tile are lines of 128 bytes of k; the 16-byte chunks of line r are permuted by r % 8, so that neither
+   the copies nor ldmatrix meet a bank twice. `lines_are_k` (16-bit types that are not contiguous along k): 64 lines of
+   k, each of all rows, for ldmatrix.trans. */
 template <int kind> struct mixprec_cuda_mma_kind_;
 #define MIXPREC_CUDA_KIND_(kind, instruction, type, size)                                                              \
     template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
@@ -1817,8 +1848,8 @@ MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E5M2_, e4m3_e5m2, float, 1)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E4M3_, e5m2_e4m3, float, 1)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E5M2_, e5m2_e5m2, float, 1)
 #undef MIXPREC_CUDA_KIND_
-/* A register holds k = 4 t .. 4 t + 3 of its row. The order of k within an instruction is free if it is that of the other
-   operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
+/* A register holds k = 4 t .. 4 t + 3 of its row. The order of k within an instruction is free if it is that of the
+   other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
 template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
     typedef float sum;
     enum { bytes = 1, steps = 2 };
@@ -1837,8 +1868,8 @@ template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
 };
 #undef MIXPREC_CUDA_DEV_MEMBER_
 
-/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow, else gathered
-   through registers; the caller's barrier covers both. */
+/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow, else
+   gathered through registers; the caller's barrier covers both. */
 template <int bytes, bool lines_are_k, int rows, int threads>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec_cuda_operand_ &x, const char *base,
                                               bool fast, size_t row0, size_t k0, size_t k_end) {
@@ -1857,7 +1888,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec
         valid = c >= contiguous_end                      ? 0
                 : contiguous_end - c < (size_t)per_chunk ? (int)(contiguous_end - c) * bytes
                                                          : 16;
-#pragma unroll
+#pragma unroll 4 /* all at once the addresses cost too many registers */
         for (int i = 0; i < count; i++) {
             int here = line + i * apart < lines_left ? valid : 0;
             uint32_t at = to + i * apart * line_bytes;
@@ -2022,8 +2053,8 @@ static mixprec_status mixprec_cuda_error_(cudaError_t error) {
             return try_status;                                                                                         \
     } while (0)
 
-/* The current device, and the architecture that the program's code for it was compiled for: an sm_90 device may run code
-   made for compute_75, in which kernels for later ones are empty. Both as major * 100 + minor * 10. */
+/* The current device, and the architecture that the program's code for it was compiled for: an sm_90 device may run
+   code made for compute_75, in which kernels for later ones are empty. Both as major * 100 + minor * 10. */
 typedef struct mixprec_cuda_device_ {
     int capability, compiled, multiprocessors, shared_bytes;
 } mixprec_cuda_device_;
@@ -2112,8 +2143,8 @@ static size_t mixprec_cuda_chunks_(size_t n) {
     return (n + MIXPREC_CUDA_CHUNK_ - 1) / MIXPREC_CUDA_CHUNK_;
 }
 
-/* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the elements
-   of each; p[0], written, must not overlap p[1] unless it is the same array of the same size. */
+/* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the
+   elements of each; p[0], written, must not overlap p[1] unless it is the same array of the same size. */
 template <class Record>
 static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, unsigned used, size_t dst_size,
                                                size_t src_size) {
@@ -2136,8 +2167,8 @@ static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count,
     return MIXPREC_OK;
 }
 
-/* Gives the list to op, in as many launches as it takes. `blocks`: the most blocks of a launch; where op leaves a result
-   for each block, `advance` tells it how many blocks came before. */
+/* Gives the list to op, in as many launches as it takes. `blocks`: the most blocks of a launch; where op leaves a
+   result for each block, `advance` tells it how many blocks came before. */
 template <class Op> static void mixprec_cuda_advance_(Op &, size_t) {
 }
 static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
@@ -2546,11 +2577,14 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
     size_t row_blocks = scales->block_rows, column_blocks = scales->block_columns;
     size_t scale_ld = scales->ld,
            width = column_blocks && stored_columns ? (stored_columns - 1) / column_blocks + 1 : 1;
-    (void)stored_rows;
+    size_t height = row_blocks && stored_rows ? (stored_rows - 1) / row_blocks + 1 : 1;
     if (scale_ld == 0)
         scale_ld = width;
     if (scales->values && scale_ld < width)
         return MIXPREC_ERR_LEADING_DIMENSION;
+    if (height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
+        return MIXPREC_ERR_SIZE;
+    x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
     x->k_step = k_first ? ld : 1;
     x->scale = scales->values;
@@ -2657,8 +2691,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->m = d.m, g->n = d.n, g->k = d.k, g->row_begin = d.row_begin;
     g->c = d.c, g->c_array = d.c_array, g->stride_c = d.stride_c, g->ldc = d.ldc, g->c_type = d.c_type;
     g->c_layout = mixprec_cuda_layout_(d.c_type);
-    g->alpha = d.alpha ? (float)*d.alpha : 1.0f;
-    g->beta = d.beta ? (float)*d.beta : 0.0f;
+    g->alpha = d.alpha ? mixprec_cuda_to_f32_(*d.alpha) : 1.0f;
+    g->beta = d.beta ? mixprec_cuda_to_f32_(*d.beta) : 0.0f;
     g->device_alpha = options->alpha, g->device_beta = options->beta;
     g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
     g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
@@ -2795,6 +2829,11 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     if (!nothing && !g.c_array &&
         ((!g.a.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.a.data, extents[0])) ||
          (!g.b.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.b.data, extents[1]))))
+        return MIXPREC_ERR_OVERLAP;
+    if (!g.c_array &&
+        ((g.bias && mixprec_cuda_overlap_(g.c, extents[2].bytes, g.bias, g.n * mixprec_cuda_size_(g.bias_type))) ||
+         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
+         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
         return MIXPREC_ERR_OVERLAP;
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;

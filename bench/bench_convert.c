@@ -1,5 +1,5 @@
 /* The room CONVERT: bulk conversions between f32 and each other format, both ways; narrowing also with saturation (fp8)
-   and with stochastic rounding. */
+   and with stochastic rounding; and the statistics, which only read. */
 #include "bench.h"
 
 static void convert(const bench_stream *row, void *dst, const void *src, size_t n, mixprec_isa isa) {
@@ -11,6 +11,96 @@ static void convert(const bench_stream *row, void *dst, const void *src, size_t 
     options.isa = isa;
     bench_check(mixprec_convert_ex(dst, row->dst, src, row->src, n, &options));
 }
+
+/* ---- statistics ---- */
+
+typedef struct stats_run {
+    mixprec_dtype src, to;
+    mixprec_isa isa;
+    const void *values;
+    size_t n;
+} stats_run;
+
+static void run_stats(void *context) {
+    const stats_run *run = context;
+    mixprec_convert_options options;
+    mixprec_statistics statistics;
+    memset(&options, 0, sizeof(options));
+    options.isa = run->isa;
+    bench_check(mixprec_stats(&statistics, run->values, run->src, run->n, run->to, &options));
+    bench_use(&statistics);
+}
+
+/* In L2, where the call itself does not count, cycles; in DRAM the share of a loop that only reads. */
+static void measure_stats(mixprec_dtype src, mixprec_dtype to, int dram) {
+    stats_run runs[4];
+    bench_timing timings[4];
+    mixprec_isa paths[4];
+    size_t bytes = dram ? bench_dram_bytes() : bench_machine.l2_bytes / 2, size = mixprec_dtype_size(src);
+    size_t n = bytes / size / 4096 * 4096, i;
+    int count = bench_paths(paths), j;
+    char name[64];
+    unsigned char *memory = bench_alloc(n * size);
+    double *values = bench_alloc(4096 * sizeof(*values));
+    snprintf(name, sizeof(name), "stats-%s/%s", mixprec_dtype_name(src), dram ? "DRAM" : "L2");
+    for (i = 0; i < n; i += 4096) {
+        bench_normals(values, 4096, i + 1);
+        bench_check(mixprec_convert(memory + i * size, src, values, MIXPREC_F64, 4096));
+    }
+    memset(timings, 0, sizeof(timings));
+    for (j = 0; j < count; j++) {
+        runs[j].src = src;
+        runs[j].to = to;
+        runs[j].isa = paths[j];
+        runs[j].values = memory;
+        runs[j].n = n;
+        timings[j].run = run_stats;
+        timings[j].context = &runs[j];
+        timings[j].limit = dram ? bench_read_limit() : bench_clock_limit();
+        timings[j].key = bench_key_of("convert", name, to, paths[j]);
+    }
+    bench_measure(timings, count);
+    printf("  %4s -> %-5s %-5s", mixprec_dtype_name(src), mixprec_dtype_name(to), dram ? "DRAM" : "L2");
+    for (j = 0; j < count; j++) {
+        double value = dram ? (double)(n * size) / timings[j].limit_work : timings[j].limit_work / (double)n;
+        bench_record(&timings[j].key, dram ? "share_of_read" : "cycles_per_element", value);
+        bench_record(&timings[j].key, "elements_per_s", (double)n / timings[j].best);
+        printf(dram ? " %8.0f %%" : " %8.3f  ", dram ? 100 * value : value);
+    }
+    printf(" %9.2f\n", 1e-9 * (double)n / timings[count - 1].best);
+    free(values);
+    free(memory);
+}
+
+static void bench_stats(void) {
+    static const mixprec_dtype sources[3] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_F64};
+    static const mixprec_dtype targets[4] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    mixprec_isa paths[4];
+    int source, to, dram, path, path_count = bench_paths(paths), begun = 0;
+    if (bench_option.threads > 1) /* one array is one thread's work */
+        return;
+    for (dram = 0; dram < 2; dram++)
+        for (source = 0; source < 3; source++)
+            for (to = 0; to < 4; to++) {
+                char name[64];
+                snprintf(name, sizeof(name), "stats-%s/%s", mixprec_dtype_name(sources[source]), dram ? "DRAM" : "L2");
+                if ((source && targets[to] != MIXPREC_E4M3) ||
+                    !bench_wanted("convert", name, mixprec_dtype_name(targets[to])))
+                    continue;
+                if (!begun++) {
+                    printf(
+                        "\nStatistics of normal numbers. In L2 cycles for an element, in DRAM the share of a loop that "
+                        "only\nreads; G elements/s of the last path\n  %-19s",
+                        "");
+                    for (path = 0; path < path_count; path++)
+                        printf(" %8s  ", mixprec_isa_name(paths[path]));
+                    printf(" %9s\n", "G/s");
+                }
+                measure_stats(sources[source], targets[to], dram);
+            }
+}
+
+/* ---- conversions ---- */
 
 #define ROW(name, dtype, dst, src, round, overflow)                                                                    \
     { name, MIXPREC_##dtype, MIXPREC_##dst, MIXPREC_##src, MIXPREC_ROUND_##round, MIXPREC_OVERFLOW_##overflow }
@@ -29,6 +119,7 @@ void bench_convert(void) {
         FROM_F32("from-f32-stochastic", F16, STOCHASTIC, IEEE),
         FROM_F32("from-f32-stochastic", BF16, STOCHASTIC, IEEE),
         FROM_F32("from-f32-stochastic", E4M3, STOCHASTIC, IEEE),
+        FROM_F32("from-f32-stochastic", E5M2, STOCHASTIC, IEEE),
         TO_F32(F16),
         TO_F32(BF16),
         TO_F32(E4M3),
@@ -36,4 +127,5 @@ void bench_convert(void) {
         TO_F32(F64),
     };
     bench_streams("convert", "Conversion", rows, COUNT_OF(rows), convert);
+    bench_stats();
 }

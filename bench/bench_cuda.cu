@@ -1,6 +1,6 @@
 /* The benchmark of mixprec_cuda.cuh: make bench-cuda, on a machine with a GPU. GEMM in TFLOP/s for each dtype and path,
-   beside cuBLAS in the same run where it was found (BENCH_CUBLAS); A A^T, the lower triangle and all; the training kernels
-   in GB/s beside what a copy reaches. Writes build/bench/cuda.csv with the columns of the CPU benchmark.
+   beside cuBLAS in the same run where it was found (BENCH_CUBLAS); A A^T, the lower triangle and all; the training
+   kernels in GB/s beside what a copy reaches. Writes build/bench/cuda.csv with the columns of the CPU benchmark.
 
        bench_cuda [--quick] [--csv FILE]
 

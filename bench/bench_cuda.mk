@@ -1,5 +1,5 @@
-# The GPU benchmark: `make bench-cuda`, or `make bench-cuda BENCH_ARGS=--quick`. Without nvcc or a GPU it says so and measures
-# nothing. cuBLAS takes part when a program that uses it links.
+# The GPU benchmark: `make bench-cuda`, or `make bench-cuda BENCH_ARGS=--quick`. Without nvcc or a GPU it says so and
+# measures nothing. cuBLAS takes part when a program that uses it links.
 
 NVCC ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 

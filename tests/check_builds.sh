@@ -5,7 +5,7 @@
 . tests/check.sh
 
 echo 'int main(void) { return 0; }' >"$work/probe.c"
-all="scalar convert gemm scaler layers"
+all="scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers"
 conversions="scalar convert"
 
 # quick_tests LABEL "TESTS" COMPILER OPTIONS...

@@ -86,6 +86,13 @@ for convert in "" -DMIXPREC_NO_CONVERT; do
         done
     done
 done
+all=
+for room in REDUCE QUANT OPTIM POLICY CHECKPOINT; do
+    implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_$room
+    all="$all -DMIXPREC_NO_$room"
+done
+# shellcheck disable=SC2086
+implementation "$CC" -std=c99 -O1 $all
 implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
 implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
 implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'

@@ -54,7 +54,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 elif ! have qemu-x86_64; then
     missing "targets: other x86-64 CPUs" qemu-x86_64
 else
-    for test in convert gemm scaler layers; do
+    for test in convert gemm gemm_ex scaler reduce quant optim layers; do
         check "targets: x86-64: test_$test compiles" \
             $CC -std=gnu11 -O2 -pthread -o "$work/test" "tests/test_$test.c" -lm &&
             for cpu in Nehalem IvyBridge Haswell; do
@@ -68,7 +68,7 @@ fi
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
-    for test in scalar convert gemm scaler layers; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers; do
         check "targets: AArch64: test_$test compiles" build_for_aarch64 "test_$test" &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
         if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then

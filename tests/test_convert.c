@@ -244,14 +244,14 @@ static void fill_groups(void *array, mixprec_dtype type, size_t n) {
         uint64_t random = oracle_random();
         double x = 1 + ldexp((double)(random >> 12), -52);
         if (i % 64 == 0)
-            kind = i < 1280 ? 0 : (size_t)(random >> 8) % 8;
+            kind = i < 1280 ? 0 : i / 64 % 8;
         switch (kind) {
         case 0: x = ldexp(x, (int)(random % 16) - 8); break;
-        case 1: x = random % 4 ? x : 0; break;
+        case 1: x = random % 4 ? 2 - ldexp((double)(random >> 9 & 2047), -23) : 0; break; /* just below 2 */
         case 2: x = 0; break;
         case 3: x = ldexp(x, (int)(random % 80) - 40); break;
-        case 4: x = ldexp(x, (i / 64 % 2 ? 60 : 61) - 1 - (int)(random % 3)); break;
-        case 5: x = ldexp(x, (i / 64 % 2 ? -48 : -49) - (int)(random % 3)); break;
+        case 4: x = ldexp(x, (i / 512 % 2 ? 60 : 61) - 1 - (int)(random % 3)); break;
+        case 5: x = ldexp(x, (i / 512 % 2 ? -48 : -49) - (int)(random % 3)); break;
         case 6: x = ldexp(x, (int)(random % 24) - 20); break;
         default: put(array, type, i, interesting(type)); continue;
         }
@@ -727,7 +727,6 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
 static void test_stats(mixprec_dtype from) {
     enum { count = 2000 };
     static const size_t lengths[] = {0, 1, 2, 17, 64, 255, count};
-    static const size_t group_lengths[] = {64, 1279, STATS_COUNT - 1};
     static const float scales[] = {0.0f, 1024.0f, 1.1f, 1e-6f};
     static uint64_t any[count], usual[count], groups[STATS_COUNT];
     int to, scale, path;
@@ -760,14 +759,20 @@ static void test_stats(mixprec_dtype from) {
                     check_stats(usual, from, lengths[i], types[to], &options);
                     check_stats(any, from, lengths[i], types[to], &options);
                 }
-    for (to = 0; to < TYPES; to++) /* to nearest even, from an element that no vector is aligned to */
-        for (path = 0; path < path_count && types[to] != MIXPREC_F64; path++)
-            for (i = 0; i < 3; i++) {
-                mixprec_convert_options options = {0};
-                options.isa = paths[path];
-                check_stats((const char *)groups + mixprec_dtype_size(from) * (from != MIXPREC_E2M1), from,
-                            group_lengths[i], types[to], &options);
+    /* To nearest even, from an element that no vector is aligned to: all groups, then one by one and pairs of them, for
+       large squares hide small ones. */
+    for (to = 0; to < TYPES; to++)
+        for (path = 0; path < path_count && types[to] != MIXPREC_F64; path++) {
+            const size_t odd = from != MIXPREC_E2M1;
+            mixprec_convert_options options = {0};
+            options.isa = paths[path];
+            check_stats((const char *)groups + mixprec_dtype_bytes(from, odd), from, STATS_COUNT - 1, types[to],
+                        &options);
+            for (i = 1280; i + 192 <= STATS_COUNT; i += 64) {
+                check_stats((const char *)groups + mixprec_dtype_bytes(from, i), from, 64, types[to], &options);
+                check_stats((const char *)groups + mixprec_dtype_bytes(from, i + odd), from, 128, types[to], &options);
             }
+        }
 }
 
 /* The call must return `want` and not write. */

@@ -62,6 +62,20 @@ static void test_delayed(void) {
     }
 }
 
+/* NaN gives way to any number, wherever it stands in the history. */
+static void test_history(void) {
+    const float amaxes[][3] = {{1, NAN, 2}, {NAN, 1, 2}, {2, NAN, 1}, {2, 1, NAN}, {NAN, NAN, 2}};
+    size_t i, j;
+    for (i = 0; i < 5; i++) {
+        mixprec_delayed_scaling s;
+        float history[4];
+        CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 4) == MIXPREC_OK, "init");
+        for (j = 0; j < 3; j++)
+            CHECK(mixprec_delayed_scaling_update(&s, amaxes[i][j]) == MIXPREC_OK, "update");
+        CHECK(s.scale == 224, "case %zu: scale %g", i, (double)s.scale);
+    }
+}
+
 static void test_scale_edges(void) {
     const float none[] = {0, -0.0f, -1, NAN, HUGE_VALF, -HUGE_VALF};
     static const mixprec_dtype others[] = {MIXPREC_NONE, MIXPREC_F32, MIXPREC_F64, MIXPREC_E8M0, MIXPREC_E2M1};
@@ -495,6 +509,7 @@ int main(int argc, char **argv) {
     }
     TEST("quant: current scaling as in TransformerEngine", test_current)
     TEST("quant: delayed scaling as in TransformerEngine", test_delayed)
+    TEST("quant: NaN in the history", test_history)
     TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
     TEST("quant: every dtype, path and shape of blocks", test_quantize)
     TEST("quant: a given scale", test_given_scale)

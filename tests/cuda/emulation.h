@@ -1,5 +1,5 @@
-/* The CUDA execution model on one CPU thread, for tests: mixprec_cuda.cuh with MIXPREC_CUDA_EMULATION set to this header
-   is plain C++, and its kernels run as they are. Not fast, and adversarial where a GPU would be kind:
+/* The CUDA execution model on one CPU thread, for tests: mixprec_cuda.cuh with MIXPREC_CUDA_EMULATION set to this
+   header is plain C++, and its kernels run as they are. Not fast, and adversarial where a GPU would be kind:
 
      - Every thread of a block is a fiber. One warp runs until all its lanes wait at the block's barrier, then another
        one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
@@ -369,6 +369,9 @@ static inline float mixprec_cuda_mul_(float a, float b) {
 static inline float mixprec_cuda_add_(float a, float b) {
     return emulation_result(a + b);
 }
+static inline float mixprec_cuda_sub_(float a, float b) {
+    return emulation_result(a - b);
+}
 static inline float mixprec_cuda_fma_(float a, float b, float c) {
     return emulation_result(fmaf(a, b, c));
 }
@@ -447,8 +450,8 @@ template <int pending> static void mixprec_cuda_copy_wait_(void) {
     copies.swap(later);
 }
 
-/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words of
-   its k are c and c + 4 of the eight words of a row. */
+/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words
+   of its k are c and c + 4 of the eight words of a row. */
 struct emulation_mma {
     const uint32_t *a, *b;
     void *d;

@@ -358,7 +358,7 @@ static void pretend_device(int arch, int multiprocessors) {
 }
 #endif
 
-/* A matrix of a batch: `count` of rows x columns elements, ld and stride wider than need be, NaN between (i8: noise). */
+/* A matrix of a batch: `count` of rows x columns elements, ld and stride wider than need be, NaN between. */
 typedef struct {
     void *data;
     mixprec_dtype type;
@@ -637,7 +637,8 @@ static void test_gemm_bits(void) {
         mixprec_cuda_gemm_options options;
         double alpha = trial % 3 ? 1 : 0.3, beta = trial % 4 ? 0 : -1.7;
         matrix a, b, c;
-        void *want;
+        void *want, *bias = memory(n * 4);
+        float *scale_a, *scale_b;
         memset(&d, 0, sizeof d);
         memset(&options, 0, sizeof options);
         options.path = MIXPREC_CUDA_PATH_EXACT;
@@ -650,6 +651,15 @@ static void test_gemm_bits(void) {
         d.c_type = c.type, d.ldc = c.ld;
         d.round = (mixprec_round)(random_u32() % 6), d.overflow = (mixprec_overflow)(random_u32() % 3);
         d.seed = random_u32(), d.offset = random_u32();
+        d.scale_a = make_scales(a.rows, a.columns, trial % 6 < 3 ? 0 : (int)(random_u32() % 6), &scale_a);
+        d.scale_b = make_scales(b.rows, b.columns, trial % 6 < 3 ? 0 : (int)(random_u32() % 6), &scale_b);
+        if (k > 1000 && d.scale_a.block_columns > 1 && !d.trans_a) /* pieces of several chunks */
+            d.scale_a.block_columns = 600;
+        if (trial % 5 == 0) {
+            for (i = 0; i < n; i++)
+                put(bias, MIXPREC_F32, i, random_unit() - 0.5);
+            d.bias = bias, d.activation = MIXPREC_ACTIVATION_RELU;
+        }
         want = malloc(c.bytes);
         memcpy(want, c.data, c.bytes);
         d.c = want;
@@ -666,6 +676,11 @@ static void test_gemm_bits(void) {
         release(a.data);
         release(b.data);
         release(c.data);
+        release(bias);
+        if (scale_a)
+            release(scale_a);
+        if (scale_b)
+            release(scale_b);
     }
 }
 
@@ -1055,11 +1070,6 @@ static void test_fp8_scale(void) {
     release(inverse);
 }
 
-static float host_scale(float amax, mixprec_dtype type, int power_of_two) {
-    float scale = rounded((type == MIXPREC_E4M3 ? 448.0f : 57344.0f) / amax);
-    return amax == 0 ? 1 : power_of_two ? float_from_bits(float_bits(scale) & 0x7F800000u) : scale;
-}
-
 static void test_quantize(void) {
     static const size_t shapes[][2] = {{1, 1}, {9, 130}, {128, 128}, {300, 260}, {17, 128}};
     int t, form;
@@ -1112,7 +1122,7 @@ static void test_quantize(void) {
                     for (i = i0; i < rows && i < i0 + high; i++)
                         for (j = j0; j < columns && j < j0 + 128; j++)
                             amax = fmaxf(amax, fabsf((float)value_at(src, type, i * columns + j)));
-                    scale = host_scale(amax, to, form % 2);
+                    scale = mixprec_scale_of_amax(amax, to, form % 2);
                     CHECK(inverse[b] == rounded(1.0f / scale),
                           "%zu x %zu form %d: block %zu: inverse scale %a, want %a", rows, columns, form, b,
                           (double)inverse[b], (double)(1.0f / scale));
@@ -1347,6 +1357,9 @@ static void test_statuses(void) {
     GEMM((d.batch = SIZE_MAX / 4, d.stride_a = 64), MIXPREC_ERR_SIZE);
     GEMM(d.a = z, MIXPREC_ERR_OVERLAP);
     GEMM(d.b = z + 4, MIXPREC_ERR_OVERLAP);
+    GEMM(d.bias = z + 63, MIXPREC_ERR_OVERLAP);
+    GEMM(d.scale_a.values = z, MIXPREC_ERR_OVERLAP);
+    GEMM((d.scale_b.values = z - 7, d.scale_b.block_columns = 1), MIXPREC_ERR_OVERLAP);
     GEMM((d.batch = 2, d.stride_c = 63), MIXPREC_ERR_OVERLAP);
     GEMM((d.batch = 2, d.stride_a = 1024, d.stride_c = 64), MIXPREC_ERR_OVERLAP); /* the second A is C */
     GEMM((d.k = 400, d.a_type = d.b_type = MIXPREC_E4M3, d.lda = d.ldb = 0, options.split_k = 2), MIXPREC_ERR_OVERLAP);
