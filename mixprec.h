@@ -27,7 +27,7 @@
        come back as they were. A call that returns an error has not written to its outputs.
 
    What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major
-   matrices.
+   matrices. For NVIDIA GPUs there is mixprec_cuda.cuh.
 
    Contents (search for the tag in square brackets)
      [TOP]        this page
@@ -76,7 +76,7 @@
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
                             the workspace it is given, or, more slowly and in portable C, in about 4 KB of stack.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
-   MIXPREC_NO_GEMM          Leaves out mixprec_gemm, mixprec_gemm_ex, mixprec_gemm_workspace.
+   MIXPREC_NO_GEMM          Leaves out the mixprec_gemm functions and mixprec_conv2d.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
    MIXPREC_NO_REDUCE        Leaves out the sums, norms, mixprec_amax and mixprec_all_finite.
    MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, the scales of fp8.
@@ -1260,7 +1260,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         size_t ldc);
 
 /* The same with everything else: see mixprec_gemm_desc. Never allocates when .workspace is given. Each sum t becomes an
-   element of C so, each operation rounded on its own, in the type of the accumulator, or in f64 when C is f64:
+   element of C so, each operation rounded on its own: the first line in the type of the accumulator, the second in that
+   type, too, or in f64 when C is f64:
 
      t = (t * scale of A) * scale of B      where there are scales that do not vary along k
      x = alpha * t;  x = x + beta * c (where beta is not 0);  x = x + bias[j];  x = activation(x);  narrowing
@@ -1268,8 +1269,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    When a scale varies along k, k is cut where a scale changes; each piece is summed as described above from its own
    beginning, and t is the sum of (piece * scale of A) * scale of B, added in rising order. Activations but ReLU are
    computed in fp32, within 2 ulp, the same bits everywhere; they are refused where C or the accumulator is f64
-   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and x starts as beta * c, or as +0 where
-   beta is 0.
+   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and x starts as beta * c, or as +0 where beta is 0.
 
    Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
    other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
@@ -1300,7 +1300,7 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
    ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
    16-bit elements stay 16 bits wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
    and dtype of A (f64: f64), on the instruction set it was packed for (.isa), in this process or after a trip through a
-   file; it holds no pointers.
+   file; it holds no pointers. With MIXPREC_NO_STDLIB it needs a workspace (MIXPREC_ERR_WORKSPACE).
 
    mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
    from b, trans_b and ldb. `packed` must be aligned to 8 bytes, here and in use (else MIXPREC_ERR_PACKED), and must not
@@ -3316,8 +3316,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(6, bc)
     MIXPREC_COUNT_(7, ab & c)
     MIXPREC_COUNT_(8, d)
-    MIXPREC_COUNT_(9, ad) MIXPREC_COUNT_(10, bd) MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd)
-        MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
+    MIXPREC_COUNT_(9, ad)
+    MIXPREC_COUNT_(10, bd)
+    MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
+        MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
 
@@ -6199,6 +6201,12 @@ static void mixprec_scale_f32_(float *dst, const float *src, size_t n, float fac
     for (i = 0; i < n; i++)
         dst[i] = src[i] * factor;
 }
+static void mixprec_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n, float factor) {
+    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    if (whole)
+        kernels->unscale(dst, src, whole, factor);
+    mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
+}
 static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double factor) {
     size_t i;
     for (i = 0; i < n; i++)
@@ -6242,7 +6250,7 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
             float narrow[MIXPREC_BLOCK_];
             mixprec_load_(kernels, narrow, from, src_type, count);
             if (scaled)
-                mixprec_scale_f32_(narrow, narrow, count, scale);
+                mixprec_scale_(kernels, narrow, narrow, count, scale);
             mixprec_store_(kernels, to, dst_type, narrow, count, &how);
         }
         if ((dst_type == MIXPREC_F32 || dst_type == MIXPREC_F64) && how.overflow == MIXPREC_OVERFLOW_SATURATE)
@@ -6411,7 +6419,8 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
                 float x[MIXPREC_BLOCK_];
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
                 mixprec_load_(kernels, x, from, src_type, count);
-                mixprec_scale_f32_(x, x, count, scale);
+                if (mixprec_f32_bits_(scale) != 0x3F800000u)
+                    mixprec_scale_(kernels, x, x, count, scale);
                 mixprec_tally_floats_(kernels, &t, x, count, to, how);
             }
         }
@@ -6690,10 +6699,8 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
 static void mixprec_gemm_scale_(const mixprec_gemm_plan_ *plan, void *x, size_t from, size_t n, float scale) {
     if (plan->wide)
         mixprec_scale_f64_((double *)x + from, (double *)x + from, n, (double)scale);
-    else if (n == MIXPREC_UNIT_)
-        plan->kernels->unscale((float *)x + from, (float *)x + from, n, scale);
     else
-        mixprec_scale_f32_((float *)x + from, (float *)x + from, n, scale);
+        mixprec_scale_(plan->kernels, (float *)x + from, (float *)x + from, n, scale);
 }
 
 /* x[i] = (x[i] * scale of A's row) * scale of B's column + i, at position p of k. */
@@ -6812,7 +6819,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
             }
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
-                mixprec_scale_f32_(y, y, count, (float)plan->beta);
+                mixprec_scale_(kernels, y, y, count, (float)plan->beta);
                 if (t)
                     mixprec_add_f32_(x, y, count);
                 else
@@ -7165,14 +7172,6 @@ static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
     }
 }
 
-static void mixprec_quant_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n,
-                                 float factor) {
-    size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
-    if (whole)
-        kernels->unscale(dst, src, whole, factor);
-    mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
-}
-
 static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
     const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
     size_t i, j, k, count;
@@ -7190,7 +7189,7 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *fa
             }
             for (k = 0; k < count;) {
                 size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                mixprec_quant_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
+                mixprec_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
                 k += part;
             }
             how.round = s->d->round;
@@ -7254,8 +7253,8 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
             for (k = 0; k < count && scales->values;) {
                 size_t column = (j + k) / scales->block_columns;
                 size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
-                mixprec_quant_scale_(kernels, block + k, block + k, part,
-                                     scales->values[i / scales->block_rows * scales->ld + column]);
+                mixprec_scale_(kernels, block + k, block + k, part,
+                               scales->values[i / scales->block_rows * scales->ld + column]);
                 k += part;
             }
             mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
@@ -10679,7 +10678,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 /* [HISTORY] Changes and the licence text                                                                             */
 /* ================================================================================================================== */
 
-/* 0.1.0  Conversions for fifteen formats, GEMM and the loss scaler, in portable C, AVX2, AVX-512, NEON (conversions).
+/* 0.1.0  Conversions for fifteen formats, GEMM, reductions, quantisation, the loss scaler, optimisers, policies,
+          checkpoints and layers, in portable C, AVX2, AVX-512 and NEON.
 
    This software is available under two licences: choose whichever you prefer.
 
