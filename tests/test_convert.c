@@ -511,7 +511,7 @@ static void test_in_place(mixprec_dtype to, mixprec_dtype from) {
 
 static void test_stochastic(mixprec_dtype to, mixprec_dtype from) {
     enum { count = 3000 };
-    static uint64_t sources[2][count], want[count], got[count];
+    static uint64_t sources[3][count], want[count], got[count];
     static const uint64_t offsets[] = {0,
                                        1,
                                        0xFFFFFFF0u,
@@ -519,12 +519,20 @@ static void test_stochastic(mixprec_dtype to, mixprec_dtype from) {
                                        (uint64_t)1 << 63,
                                        (uint64_t)0 - 500}; /* the index itself wraps */
     static const uint64_t seeds[] = {0, 0xFFFFFFFFu, 0xDEADBEEF00000000u, 0x243F6A8885A308D3u};
+    mixprec_format_info info;
     int path, i, j;
     fill(sources[0], from, count);
     fill_groups(sources[1], from, count);
+    fill(sources[2], from, count);
+    if (from == MIXPREC_F32 && mixprec_format(to, &info) == MIXPREC_OK && info.min_normal > 0)
+        /* Where a normal number's bits begin to lie wholly beyond the random ones: up once in 200 times. */
+        for (i = 0; i < count; i++)
+            put(sources[2], from, (size_t)i,
+                mixprec_encode(info.min_normal * ldexp(1.9, i % 2 - 9 - info.mantissa_bits), from,
+                               MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
     for (i = 0; i < 6; i++)
         for (j = 0; j < 4; j++) {
-            const uint64_t *source = sources[j & 1];
+            const uint64_t *source = sources[j % 3];
             mixprec_convert_options options = {0};
             options.round = MIXPREC_ROUND_STOCHASTIC;
             options.seed = seeds[j];
