@@ -1292,8 +1292,9 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
    types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
    AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
-   error; nor has it any with a packed B, or with up to 4 rows of A. The x86-64 unit was tested on Zen 4, the AArch64
-   ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a machine to test them on. */
+   error; nor has it any with a packed B, with up to 4 rows of A, or, with MIXPREC_NO_STDLIB, without a workspace. The
+   x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a
+   machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -3318,8 +3319,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes,
     MIXPREC_COUNT_(8, d)
     MIXPREC_COUNT_(9, ad)
     MIXPREC_COUNT_(10, bd)
-    MIXPREC_COUNT_(11, ab & d) MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d)
-        MIXPREC_COUNT_(15, ab & cd)
+    MIXPREC_COUNT_(11, ab & d)
+    MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
 #undef MIXPREC_COUNT_
 }
 
