@@ -7111,10 +7111,12 @@ static float mixprec_quant_max_(mixprec_dtype type) {
     return mixprec_f32_from_bits_(mixprec_widen_(layout->max_code, layout));
 }
 
-/* fp32(max / amax); Inf becomes the largest number. amax is finite and positive. */
-MIXPREC_NOINLINE_ float mixprec_quant_ratio_(float max, float amax) {
-    MIXPREC_ROUNDED_ float ratio = max / amax;
-    return mixprec_f32_from_bits_(mixprec_f32_bits_(ratio) < 0x7F800000u ? mixprec_f32_bits_(ratio) : 0x7F7FFFFFu);
+/* max / amax rounded to fp32 (once more, which for a quotient of fp32 numbers changes nothing), at least 2^-126; Inf
+   becomes the largest number. amax is finite and positive. */
+MIXPREC_NOINLINE_ float mixprec_quant_ratio_(double max, float amax) {
+    uint32_t bits = mixprec_f32_bits_(mixprec_to_f32_(max / (double)amax));
+    bits = bits < 0x7F800000u ? bits : 0x7F7FFFFFu;
+    return mixprec_f32_from_bits_(bits > 0x00800000u ? bits : 0x00800000u);
 }
 
 static int mixprec_is_amax_(float amax) {
@@ -7122,7 +7124,7 @@ static int mixprec_is_amax_(float amax) {
 }
 
 MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
-    float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_(max, amax) : 1.0f;
+    float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_((double)max, amax) : 1.0f;
     return power_of_two ? mixprec_f32_from_bits_(mixprec_f32_bits_(scale) & 0x7F800000u) : scale;
 }
 
@@ -7139,7 +7141,7 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
     }
     bits = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
     if (mixprec_is_amax_(largest))
-        s->scale = mixprec_quant_ratio_(mixprec_quant_max_(s->dtype) * two, largest);
+        s->scale = mixprec_quant_ratio_((double)mixprec_quant_max_(s->dtype) * (double)two, largest);
     if (bits && s->history_length > 1) {
         for (i = 1; i + 1 < s->history_length; i++)
             history[i] = history[i + 1];
@@ -7754,7 +7756,7 @@ static uint64_t mixprec_little_(const unsigned char *bytes, size_t n) {
 }
 
 /* The header, and the checksum of all. */
-static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t count) {
+static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t count, uint64_t bytes) {
     unsigned char header[MIXPREC_HEADER_BYTES_], sum[8];
     size_t got = s->read(s->context, 0, header, sizeof header), i, part;
     uint64_t total, position;
@@ -7782,7 +7784,7 @@ static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t coun
         return s->status;
     if (mixprec_little_(sum, 8) != s->hash)
         return MIXPREC_ERR_CHECKSUM;
-    return mixprec_little_(header + 12, 4) == count ? MIXPREC_OK : MIXPREC_ERR_MISMATCH;
+    return mixprec_little_(header + 12, 4) == count && total == bytes ? MIXPREC_OK : MIXPREC_ERR_MISMATCH;
 }
 
 #endif /* MIXPREC_NO_CHECKPOINT */
@@ -8239,8 +8241,8 @@ MIXPREC_NOINLINE_ void mixprec_dropout_run_(mixprec_tensor_ y, mixprec_tensor_ x
 static void mixprec_conv_range_(size_t begin, size_t end, size_t shift, size_t padding, size_t stride, size_t n,
                                 size_t *from, size_t *to) {
     size_t low = begin + padding, high = end + padding;
-    *from = low > shift ? mixprec_min_((low - shift + stride - 1) / stride, n) : 0;
-    *to = high > shift ? mixprec_min_((high - shift + stride - 1) / stride, n) : 0;
+    *from = low > shift ? mixprec_min_((low - shift - 1) / stride + 1, n) : 0;
+    *to = high > shift ? mixprec_min_((high - shift - 1) / stride + 1, n) : 0;
 }
 
 /* The matrix whose column (oy, ox) holds the inputs that output sees: its row (c, ky, kx) is channel c shifted. Copied
@@ -8256,8 +8258,8 @@ static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *
         mixprec_conv_range_(0, l->height, ky, l->padding_y, l->stride_y, out_height, &top, &bottom);
         mixprec_conv_range_(0, l->width, kx, l->padding_x, l->stride_x, out_width, &left, &right);
         for (oy = 0; oy < out_height; oy++, columns += out_width * size) {
-            const char *from = channel + (oy * l->stride_y + ky - l->padding_y) * l->width * size;
             int inside = oy >= top && oy < bottom && left < right;
+            const char *from = inside ? channel + (oy * l->stride_y + ky - l->padding_y) * l->width * size : channel;
             size_t begin = inside ? left : out_width, end = inside ? right : out_width;
             for (i = 0; i < begin * size; i++)
                 columns[i] = 0;
@@ -8728,7 +8730,7 @@ static int mixprec_matrices_overlap_(const void *a, const mixprec_extent_ *a_ext
         distance = (size_t)((uintptr_t)a - (uintptr_t)b);
     }
     stride = low->stride;
-    if (stride == 0 || high->stride != stride)
+    if (stride == 0 || (high->stride != stride && high->stride != 0)) /* 0: a single row */
         return 1;
     row = distance / stride;
     offset = distance % stride;
@@ -8953,6 +8955,7 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     mixprec_gemm_desc d;
     mixprec_gemm_plan_ plan;
     mixprec_extent_ extents[MIXPREC_EXTENTS_];
+    size_t best_bytes, least_bytes;
     mixprec_status status;
     if (!desc)
         return MIXPREC_ERR_NULL;
@@ -8960,10 +8963,14 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     status = mixprec_gemm_check_(&d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
+    best_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
+    least_bytes = mixprec_gemm_plan_tasks_(&plan, &d, 0);
+    if (best_bytes > SIZE_MAX / plan.tasks || least_bytes > SIZE_MAX / plan.tasks)
+        return MIXPREC_ERR_SIZE;
     if (best)
-        *best = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX) * plan.tasks;
+        *best = best_bytes * plan.tasks;
     if (least)
-        *least = mixprec_gemm_plan_tasks_(&plan, &d, 0) * plan.tasks;
+        *least = least_bytes * plan.tasks;
     return MIXPREC_OK;
 }
 
@@ -9564,6 +9571,7 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
     size_t src_bytes, dst_bytes, scale_bytes, amax_bytes;
     mixprec_status status;
     mixprec_fp_ environment;
+    float scale;
     if (!desc)
         return MIXPREC_ERR_NULL;
     d = *desc;
@@ -9595,6 +9603,10 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
         mixprec_overlap_(d.amax, amax_bytes, d.dst, dst_bytes) ||
         mixprec_overlap_(d.amax, amax_bytes, d.scales, scale_bytes))
         return MIXPREC_ERR_OVERLAP;
+    if (d.scale) { /* it may be one of the outputs */
+        scale = *d.scale;
+        d.scale = &scale;
+    }
     environment = mixprec_fp_begin_();
     mixprec_quantize_run_(kernels, &d);
     mixprec_fp_end_(environment);
@@ -10000,7 +10012,7 @@ MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item
     s.context = context;
     s.hash = 0;
     s.status = MIXPREC_OK;
-    status = mixprec_checkpoint_verify_(&s, count);
+    status = mixprec_checkpoint_verify_(&s, count, mixprec_checkpoint_bytes_(items, count));
     for (s.mode = MIXPREC_COMPARE_; s.mode <= MIXPREC_LOAD_ && status == MIXPREC_OK; s.mode++) {
         s.offset = MIXPREC_HEADER_BYTES_;
         mixprec_walk_(&s, items, count);
@@ -10553,7 +10565,11 @@ static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixpre
     status = mixprec_check_arguments_(a, count + 1);
     if (status != MIXPREC_OK)
         return status;
-    if (plan->layer.batch && (!workspace || workspace_size < plan->bytes))
+    *columns = NULL;
+    *sums = NULL;
+    if (!plan->layer.batch)
+        return MIXPREC_OK;
+    if (!workspace || workspace_size < plan->bytes)
         return MIXPREC_ERR_WORKSPACE;
     *columns = (char *)workspace + (16 - (uintptr_t)workspace % 16) % 16;
     *sums = (float *)(void *)(*columns + plan->columns_bytes);

@@ -425,6 +425,31 @@ static void test_resume(void) {
           "a resumed run differs");
 }
 
+/* A stream whose checksum is right, but covers less than the items: none of it may be loaded. */
+static void test_short_total(void) {
+    static unsigned char memory[8192];
+    static float large[1000];
+    float small[4] = {1, 2, 3, 4};
+    const mixprec_checkpoint_item items[2] = {{"a", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, small, 4},
+                                              {"b", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, large, 1000}};
+    mixprec_buffer buffer = {memory, sizeof memory, 0};
+    uint64_t total, hash;
+    int i;
+    CHECK(mixprec_checkpoint_save(items, 2, mixprec_buffer_write, &buffer) == MIXPREC_OK, "save");
+    total = buffer.used - 2000;
+    for (i = 0; i < 8; i++)
+        memory[16 + i] = (unsigned char)(total >> 8 * i);
+    hash = mixprec_hash_(0, memory, (size_t)total - 8);
+    for (i = 0; i < 8; i++)
+        memory[total - 8 + (size_t)i] = (unsigned char)(hash >> 8 * i);
+    small[0] = 99;
+    CHECK(mixprec_checkpoint_load(items, 2, mixprec_buffer_read, &buffer) == MIXPREC_ERR_MISMATCH && small[0] == 99,
+          "bytes behind the checksum are loaded");
+    buffer.size = buffer.used = (size_t)total;
+    CHECK(mixprec_checkpoint_load(items, 2, mixprec_buffer_read, &buffer) == MIXPREC_ERR_MISMATCH && small[0] == 99,
+          "half loaded");
+}
+
 int main(int argc, char **argv) {
     test_init(argc, argv);
 #define TEST(name, function)                                                                                           \
@@ -436,6 +461,7 @@ int main(int argc, char **argv) {
     TEST("checkpoint: the bytes of the format", test_format)
     TEST("checkpoint: truncated, damaged, foreign", test_damage)
     TEST("checkpoint: other items than were saved", test_mismatch)
+    TEST("checkpoint: a checksum of less than the items", test_short_total)
     TEST("checkpoint: streams that end early, in many pieces", test_streams)
     TEST("checkpoint: a run that is resumed gives the same bits", test_resume)
     TEST("checkpoint: statuses", test_statuses)

@@ -1031,6 +1031,16 @@ static void test_statuses(void) {
     REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_forward(&wrong, p(0), F, p(1), F, p(2), F, p(3), F, p(4), 90000));   \
     REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_backward_input(&wrong, p(0), F, p(1), F, p(2), F, p(4), 90000));     \
     REFUSED(MIXPREC_ERR_PARAMETER, mixprec_conv2d_backward_weight(&wrong, p(0), p(1), p(2), F, p(3), F, p(4), 90000))
+    { /* a stride of anything for a single output */
+        static const float ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+        static unsigned char workspace[65536];
+        mixprec_conv2d far = {1, 1, 4, 4, 1, 3, 3, SIZE_MAX, SIZE_MAX, 1, 1, 0, 0};
+        float sum = 0;
+        CHECK(mixprec_conv2d_forward(&far, &sum, F, ones, F, ones, F, NULL, F, workspace, sizeof workspace) ==
+                      MIXPREC_OK &&
+                  sum == 9,
+              "stride SIZE_MAX: %g", (double)sum);
+    }
     WRONG(channels, 0);
     WRONG(height, 0);
     WRONG(width, 2);

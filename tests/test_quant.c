@@ -343,7 +343,7 @@ static void test_environment(void) {
         mixprec_scales layout;
         mixprec_delayed_scaling s;
         environment before = get_environment(), after;
-        float history[4], one[2], two[2], next[2], back[2][700];
+        float history[4], one[2] = {0}, two[2] = {0}, next[2] = {0}, back[2][700];
         int i;
         d.block_rows = 1;
         d.block_columns = 128;
@@ -471,6 +471,17 @@ static void test_statuses(void) {
     before = s;
     for (i = 0; i < COUNT_OF(bad_dst); i++)
         CHECK(mixprec_delayed_scaling_init(&s, bad_dst[i], history, 3) == MIXPREC_ERR_DTYPE, "dtype %zu", i);
+    {
+        const float two_numbers[2] = {3, 5};
+        mixprec_e4m3 codes[2];
+        float scale = 2; /* and, of one block, what scales are written to */
+        mixprec_quantize_desc shared = desc_of(1, 2, MIXPREC_F32, MIXPREC_E4M3);
+        shared.src = two_numbers;
+        shared.dst = codes;
+        shared.scale = shared.scales = &scale;
+        CHECK(mixprec_quantize(&shared) == MIXPREC_OK && scale == 0.5f && mixprec_e4m3_to_f32(codes[1]) == 10,
+              "a scale where the scales go: %g", (double)scale);
+    }
     CHECK(mixprec_delayed_scaling_init(NULL, MIXPREC_E4M3, history, 3) == MIXPREC_ERR_NULL, "scaling NULL");
     CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, NULL, 3) == MIXPREC_ERR_NULL, "history NULL");
     CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 0) == MIXPREC_ERR_RANGE, "length 0");
@@ -484,6 +495,17 @@ static void test_statuses(void) {
     CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "margin 65");
     s.margin = -65;
     CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "margin -65");
+    s = before; /* 2 * max does not fit fp32, the scale does */
+    s.dtype = MIXPREC_BF16;
+    s.margin = -1;
+    CHECK(mixprec_delayed_scaling_update(&s, 1e38f) == MIXPREC_OK &&
+              s.scale == (float)(2 * (double)MIXPREC_BF16_MAX / (double)1e38f),
+          "bf16, margin -1: scale %g", (double)s.scale);
+    s = before;
+    s.margin = 64;
+    CHECK(mixprec_delayed_scaling_update(&s, 1e30f) == MIXPREC_OK && s.scale == 0x1p-126f, "margin 64: scale %g",
+          (double)s.scale);
+    history[0] = history[1] = history[2] = 0;
     s = before;
     s.history_length = 0;
     CHECK(mixprec_delayed_scaling_update(&s, 1) == MIXPREC_ERR_RANGE, "length 0");
