@@ -1336,8 +1336,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling 
 /* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts: the
    largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a * 2^-margin,
    where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or this amax.
-   The largest fp32 number when that overflows; the scale stays when a is 0, Inf or NaN. The history moves on unless amax
-   is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no sense. */
+   The largest fp32 number when that overflows, 2^-126 when it underflows; the scale stays when a is 0, Inf or NaN. The
+   history moves on unless amax is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no sense. */
 MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
