@@ -41,6 +41,7 @@ static void counting_free(void *memory) {
 #endif
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "codes.h"
 #include "environment.h"
 
 /* ---- random numbers ---- */
@@ -86,31 +87,6 @@ static double rounded_to_f32(double x) {
 
 static double decode(uint64_t code, mixprec_dtype dtype) {
     return dtype == MIXPREC_F64 ? f64_value(code) : mixprec_decode((uint32_t)code, dtype);
-}
-
-static uint64_t load_code(const unsigned char *from, size_t size) {
-    uint8_t byte;
-    uint16_t half;
-    uint32_t word;
-    uint64_t code;
-    switch (size) {
-    case 1: return memcpy(&byte, from, 1), byte;
-    case 2: return memcpy(&half, from, 2), half;
-    case 4: return memcpy(&word, from, 4), word;
-    default: return memcpy(&code, from, 8), code;
-    }
-}
-
-static void store_code(unsigned char *to, uint64_t code, size_t size) {
-    uint8_t byte = (uint8_t)code;
-    uint16_t half = (uint16_t)code;
-    uint32_t word = (uint32_t)code;
-    switch (size) {
-    case 1: memcpy(to, &byte, 1); break;
-    case 2: memcpy(to, &half, 2); break;
-    case 4: memcpy(to, &word, 4); break;
-    default: memcpy(to, &code, 8); break;
-    }
 }
 
 /* ---- what fills the matrices ---- */
@@ -440,10 +416,6 @@ static void prepare(const problem *p) {
 static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512,
                                        MIXPREC_ISA_NEON};
 #define ISA_COUNT ((int)(sizeof all_isas / sizeof *all_isas))
-
-static int runs_here(mixprec_isa isa) {
-    return isa == MIXPREC_ISA_AUTO || mixprec_isa_available(isa);
-}
 
 static const char *path_name(mixprec_isa isa) {
     return isa == MIXPREC_ISA_AUTO ? "auto" : mixprec_isa_name(isa);

@@ -12,6 +12,7 @@
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "codes.h"
 #include "environment.h"
 
 #ifdef __TINYC__ /* its long double functions are not those of libm */
@@ -36,22 +37,6 @@ static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_
 #define MOST 700
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-static int runs_here(mixprec_isa isa) {
-    return isa == MIXPREC_ISA_AUTO || mixprec_isa_available(isa);
-}
-
-static float float_from_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t float_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* The value of element i, as fp32. */
 static float value_at(const void *x, mixprec_dtype type, size_t i) {
     const char *from = (const char *)x + i * mixprec_dtype_size(type);
@@ -67,17 +52,6 @@ static float value_at(const void *x, mixprec_dtype type, size_t i) {
     else
         code = *(const unsigned char *)from;
     return (float)mixprec_decode(code, type);
-}
-
-static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
-    char *to = (char *)x + i * mixprec_dtype_size(type);
-    uint16_t half = (uint16_t)code;
-    uint8_t byte = (uint8_t)code;
-    memcpy(to,
-           type == MIXPREC_F32             ? (void *)&code
-           : mixprec_dtype_size(type) == 2 ? (void *)&half
-                                           : (void *)&byte,
-           mixprec_dtype_size(type));
 }
 
 static void set_value(void *x, mixprec_dtype type, size_t i, float value, mixprec_round round,

@@ -12,19 +12,8 @@
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "codes.h"
 #include "environment.h"
-
-static uint32_t float_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_from_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static void test_current(void) {
     size_t i;
@@ -105,28 +94,6 @@ static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_
 
 static double src[MOST / 2], dst[MOST / 4], want[MOST / 4];
 static float scales[MOST], want_scales[MOST];
-
-static uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
-    const char *from = (const char *)x + i * mixprec_dtype_size(type);
-    uint32_t wide;
-    uint16_t half;
-    if (mixprec_dtype_size(type) == 1)
-        return *(const unsigned char *)from;
-    if (mixprec_dtype_size(type) == 2)
-        return memcpy(&half, from, 2), half;
-    return memcpy(&wide, from, 4), wide;
-}
-
-static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
-    char *to = (char *)x + i * mixprec_dtype_size(type);
-    uint16_t half = (uint16_t)code;
-    uint8_t byte = (uint8_t)code;
-    memcpy(to,
-           type == MIXPREC_F32             ? (void *)&code
-           : mixprec_dtype_size(type) == 2 ? (void *)&half
-                                           : (void *)&byte,
-           mixprec_dtype_size(type));
-}
 
 static mixprec_quantize_desc desc_of(size_t rows, size_t columns, mixprec_dtype src_type, mixprec_dtype dst_type) {
     mixprec_quantize_desc d;

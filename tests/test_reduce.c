@@ -11,6 +11,7 @@
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "codes.h"
 #include "environment.h"
 
 #ifdef __TINYC__ /* its long double functions are not those of libm */
@@ -34,34 +35,8 @@ static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_
 static unsigned char x_memory[MOST * 4 + 64], y_memory[MOST * 4 + 64];
 static double x_values[MOST], y_values[MOST];
 
-static int runs_here(mixprec_isa isa) {
-    return isa == MIXPREC_ISA_AUTO || mixprec_isa_available(isa);
-}
-
 static int same(double a, double b) { /* bits, but any NaN is like any other */
     return (isnan(a) && isnan(b)) || !memcmp(&a, &b, sizeof a);
-}
-
-static uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
-    const char *from = (const char *)x + i * mixprec_dtype_size(type);
-    uint32_t whole;
-    uint16_t half;
-    if (mixprec_dtype_size(type) == 1)
-        return *(const unsigned char *)from;
-    if (mixprec_dtype_size(type) == 2)
-        return memcpy(&half, from, 2), half;
-    return memcpy(&whole, from, 4), whole;
-}
-
-static void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
-    char *to = (char *)x + i * mixprec_dtype_size(type);
-    uint16_t half = (uint16_t)code;
-    uint8_t byte = (uint8_t)code;
-    memcpy(to,
-           type == MIXPREC_F32             ? (void *)&code
-           : mixprec_dtype_size(type) == 2 ? (void *)&half
-                                           : (void *)&byte,
-           mixprec_dtype_size(type));
 }
 
 /* Finite numbers of any sign, of all magnitudes when wild, else about 1; x[i] at memory + shift elements. */

@@ -12,6 +12,7 @@
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "codes.h"
 #include "environment.h"
 
 /* ---- helpers ---- */
@@ -23,28 +24,12 @@ static uint32_t random_u32(void) { /* an LCG modulo 2^64, upper half */
     return (uint32_t)(random_state >> 32);
 }
 
-static uint32_t float_bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_from_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static const mixprec_dtype all_dtypes[] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F16,
                                            MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
 #define DTYPE_COUNT 6
 static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512,
                                        MIXPREC_ISA_NEON};
 #define ISA_COUNT 5
-
-static int runs_here(mixprec_isa isa) {
-    return isa == MIXPREC_ISA_AUTO || mixprec_isa_available(isa);
-}
 
 static mixprec_scaler make_scaler(float scale, int interval, int hysteresis) {
     mixprec_scaler s;
@@ -288,31 +273,6 @@ static void test_checkpoint(void) {
 }
 
 /* ---- unscaling ---- */
-
-static uint64_t load_code(const unsigned char *from, size_t size) {
-    uint8_t byte;
-    uint16_t half;
-    uint32_t word;
-    uint64_t code;
-    switch (size) {
-    case 1: return memcpy(&byte, from, 1), byte;
-    case 2: return memcpy(&half, from, 2), half;
-    case 4: return memcpy(&word, from, 4), word;
-    default: return memcpy(&code, from, 8), code;
-    }
-}
-
-static void store_code(unsigned char *to, uint64_t code, size_t size) {
-    uint8_t byte = (uint8_t)code;
-    uint16_t half = (uint16_t)code;
-    uint32_t word = (uint32_t)code;
-    switch (size) {
-    case 1: memcpy(to, &byte, 1); break;
-    case 2: memcpy(to, &half, 2); break;
-    case 4: memcpy(to, &word, 4); break;
-    default: memcpy(to, &code, 8); break;
-    }
-}
 
 static double decode(uint64_t code, mixprec_dtype dtype) {
     double x;
