@@ -2005,6 +2005,11 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
+    /* A whole product of operands that are not packed: t[i * ldt + j] = the sum, for all of k, of element (i, p) of A,
+       a_row bytes from row to row and a_step along k, times that of B. Its columns are in groups of tile_columns[wide],
+       b_panel bytes from group to group and b_step along k; the last is whole, or half where wide is 0. May be NULL. */
+    void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
+                  size_t b_step, size_t b_panel, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
        Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
@@ -3538,9 +3543,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 size_t depth, const char *a, const char *b, char *t,
+                                                                 size_t depth, const char *a, size_t a_row,
+                                                                 size_t a_step, const char *b, size_t b_step, char *t,
                                                                  size_t ldt, int first) {
     const size_t size = wide ? 8 : 4;
+    const char *row[2] = {a, a + 3 * a_row}; /* every third: x86 adds once or twice a_row by itself */
     int i, j;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
@@ -3553,13 +3560,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             w[i][j] = _mm256_setzero_pd();
         }
         for (p = 0; p < chunk; p++) {
-            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
-            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) if (wide) w[i][j] =
-                _mm256_fmadd_pd(_mm256_broadcast_sd(y_wide + i), _mm256_loadu_pd(x_wide + 4 * j), w[i][j]);
-            else s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss(y + i), _mm256_loadu_ps(x + 8 * j), s[i][j]);
-            a += MIXPREC_TILE_ROWS_AVX2_ * size;
-            b += 64;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                const void *x = b + 32 * j, *y = row[i / 3] + (size_t)(i % 3) * a_row;
+                if (wide)
+                    w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y),
+                                              _mm256_loadu_pd((const double *)x), w[i][j]);
+                else
+                    s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), _mm256_loadu_ps((const float *)x),
+                                              s[i][j]);
+            }
+            row[0] += a_step;
+            row[1] += a_step;
+            b += b_step;
         }
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
@@ -3577,8 +3589,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
 /* One function for each count of rows and of vectors, so that an edge costs what it computes. */
 #define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
     MIXPREC_AVX2_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx2_(                                        \
-        size_t depth, const char *a, const char *b, char *t, size_t ldt, int first) {                                  \
-        mixprec_tile_body_avx2_(rows, vectors, wide, depth, a, b, t, ldt, first);                                      \
+        size_t depth, const char *a, size_t a_row, size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,   \
+        int first) {                                                                                                   \
+        mixprec_tile_body_avx2_(rows, vectors, wide, depth, a, a_row, a_step, b, b_step, t, ldt, first);               \
     }
 #define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
@@ -3588,29 +3601,50 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
 MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
 #undef MIXPREC_TILE_AVX2_
 
-MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
-                                             void *t, size_t ldt, int first, int wide) {
+MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, size_t depth, const char *a, size_t a_row,
+                                                size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,
+                                                int first, int wide) {
     const size_t vectors = wide || columns > 8 ? 2 : 1, size = wide ? 8 : 4, whole = vectors * 32 / size;
     double edge[MIXPREC_TILE_ROWS_AVX2_ * 8];
-    char *to = (char *)t;
+    char *to = t;
     size_t ld_to = ldt, i;
     if (columns != whole) { /* vectors that are not whole: by way of a buffer */
         to = (char *)edge;
         ld_to = whole;
         for (i = 0; i < rows && !first; i++)
-            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+            mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
     }
     switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
     case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
-        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(depth, (const char *)a, (const char *)b, to, ld_to, first);   \
+        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(depth, a, a_row, a_step, b, b_step, to, ld_to, first);        \
         break;
         MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
 #undef MIXPREC_TILE_AVX2_
     default: break;
     }
-    for (i = 0; i < rows && to != (char *)t; i++)
-        mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
+    for (i = 0; i < rows && to != t; i++)
+        mixprec_copy_(t + i * ldt * size, to + i * whole * size, columns * size);
+}
+
+MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
+                                             void *t, size_t ldt, int first, int wide) {
+    const size_t size = wide ? 8 : 4;
+    mixprec_tile_at_avx2_(rows, columns, depth, (const char *)a, size, MIXPREC_TILE_ROWS_AVX2_ * size, (const char *)b,
+                          64, (char *)t, ldt, first, wide);
+}
+
+MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row,
+                                              size_t a_step, const void *b, size_t b_step, size_t b_panel, void *t,
+                                              size_t ldt, int wide) {
+    const size_t size = wide ? 8 : 4, width = 64 / size;
+    size_t i, j;
+    for (j = 0; j < columns; j += width)
+        for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
+            mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), mixprec_min_(width, columns - j),
+                                  depth, (const char *)a + i * a_row, a_row, a_step,
+                                  (const char *)b + j / width * b_panel, b_step, (char *)t + (i * ldt + j) * size, ldt,
+                                  1, wide);
 }
 
 /* 32 bytes, or the first `bytes` of them, of each of 8 rows (zeros for those that are not there), transposed in units
@@ -4623,11 +4657,14 @@ MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
 #define MIXPREC_TILE_ROWS_AVX512_ 14
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int rows, const int vectors, const int wide,
                                                                      size_t rows_there, size_t columns, size_t depth,
-                                                                     const char *a, const char *b, char *t, size_t ldt,
+                                                                     const char *a, size_t a_row, size_t a_step,
+                                                                     const char *b, size_t b_step, char *t, size_t ldt,
                                                                      int first) {
     const size_t size = wide ? 8 : 4;
-    const size_t words = columns * size / 4; /* masks count lanes of 4 bytes, whatever the width */
+    const size_t words = columns * size / 4;              /* masks count lanes of 4 bytes, whatever the width */
+    const char *row[(MIXPREC_TILE_ROWS_AVX512_ + 2) / 3]; /* every third: x86 adds once or twice a_row by itself */
     int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] = a + (size_t)i * a_row;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
         /* One of the two is used: see mixprec_tile_body_avx2_. */
@@ -4638,13 +4675,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
             w[i][j] = _mm512_setzero_pd();
         }
         for (p = 0; p < chunk; p++) {
-            const float *x = (const float *)(const void *)b, *y = (const float *)(const void *)a;
-            const double *x_wide = (const double *)(const void *)b, *y_wide = (const double *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) if (wide) w[i][j] =
-                _mm512_fmadd_pd(_mm512_set1_pd(y_wide[i]), _mm512_loadu_pd(x_wide + 8 * j), w[i][j]);
-            else s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(y[i]), _mm512_loadu_ps(x + 16 * j), s[i][j]);
-            a += MIXPREC_TILE_ROWS_AVX512_ * size;
-            b += 128;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                const void *y = row[i / 3] + (size_t)(i % 3) * a_row;
+                if (wide)
+                    w[i][j] = _mm512_fmadd_pd(_mm512_set1_pd(*(const double *)y), _mm512_loadu_pd(b + 64 * j), w[i][j]);
+                else
+                    s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(*(const float *)y), _mm512_loadu_ps(b + 64 * j), s[i][j]);
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] += a_step;
+            b += b_step;
         }
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
@@ -4669,9 +4708,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
    of up to 32 rows have kernels of their own below. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
-        size_t rows_there, size_t columns, size_t depth, const char *a, const char *b, char *t, size_t ldt,            \
-        int first) {                                                                                                   \
-        mixprec_tile_body_avx512_(rows, vectors, wide, rows_there, columns, depth, a, b, t, ldt, first);               \
+        size_t rows_there, size_t columns, size_t depth, const char *a, size_t a_row, size_t a_step, const char *b,    \
+        size_t b_step, char *t, size_t ldt, int first) {                                                               \
+        mixprec_tile_body_avx512_(rows, vectors, wide, rows_there, columns, depth, a, a_row, a_step, b, b_step, t,     \
+                                  ldt, first);                                                                         \
     }
 #define MIXPREC_TILES_AVX512_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
 #define MIXPREC_ALL_TILES_AVX512_(X)                                                                                   \
@@ -4679,19 +4719,46 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
 MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
 
-MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
-                                                 const void *b, void *t, size_t ldt, int first, int wide) {
+MIXPREC_AVX512_ static void mixprec_tile_at_avx512_(size_t rows, size_t columns, size_t depth, const char *a,
+                                                    size_t a_row, size_t a_step, const char *b, size_t b_step, char *t,
+                                                    size_t ldt, int first, int wide) {
     size_t vectors = wide || columns > 16 ? 2 : 1, kernel_rows = rows <= 4 ? 4 : rows <= 8 ? 8 : 14;
     switch (kernel_rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
 #define MIXPREC_TILE_AVX512_(kernel_rows, vectors, wide)                                                               \
     case kernel_rows * 4 + (vectors - 1) * 2 + wide:                                                                   \
-        mixprec_tile_##kernel_rows##_##vectors##_##wide##_avx512_(rows, columns, depth, (const char *)a,               \
-                                                                  (const char *)b, (char *)t, ldt, first);             \
+        mixprec_tile_##kernel_rows##_##vectors##_##wide##_avx512_(rows, columns, depth, a, a_row, a_step, b, b_step,   \
+                                                                  t, ldt, first);                                      \
         break;
         MIXPREC_ALL_TILES_AVX512_(MIXPREC_TILE_AVX512_)
 #undef MIXPREC_TILE_AVX512_
     default: break;
     }
+}
+
+MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                 const void *b, void *t, size_t ldt, int first, int wide) {
+    const size_t size = wide ? 8 : 4;
+    mixprec_tile_at_avx512_(rows, columns, depth, (const char *)a, size, MIXPREC_TILE_ROWS_AVX512_ * size,
+                            (const char *)b, 128, (char *)t, ldt, first, wide);
+}
+
+/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than 4
+   rows in all are one row each, taken 4 times. */
+MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
+                                                  size_t a_row, size_t a_step, const void *b, size_t b_step,
+                                                  size_t b_panel, void *t, size_t ldt, int wide) {
+    const size_t size = wide ? 8 : 4, width = 128 / size;
+    size_t i, j, count;
+    for (j = 0; j < columns; j += width)
+        for (i = 0; i < rows; i += count) {
+            size_t row = i, left = rows - i;
+            count = left >= 14 ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
+            if (count > left)
+                row = rows - count;
+            mixprec_tile_at_avx512_(count, mixprec_min_(width, columns - j), depth, (const char *)a + row * a_row,
+                                    count > 1 ? a_row : 0, a_step, (const char *)b + j / width * b_panel, b_step,
+                                    (char *)t + (row * ldt + j) * size, ldt, 1, wide);
+        }
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
@@ -5355,21 +5422,22 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
         mixprec_direct_across_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
 }
 
-/* Elements that lie side by side in src as in the panel, which is at most two vectors wide. */
+/* Elements that lie side by side in src as in the panel. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_along_avx512_(char *dst, size_t width, const char *src,
                                                                       mixprec_dtype type, size_t stride, size_t count,
                                                                       size_t depth, const int wide) {
     const size_t lanes = wide ? 8 : 16, words = wide ? 2 : 1, to_size = wide ? 8 : 4, size = mixprec_size_of_(type);
-    __mmask16 there[2], room[2];
+    const size_t whole = count / lanes * lanes; /* the vectors that are all there */
     size_t i, p;
-    for (i = 0; i < 2; i++) {
-        there[i] = mixprec_first_lanes_(count > i * lanes ? (count - i * lanes) * words : 0);
-        room[i] = mixprec_first_lanes_(width > i * lanes ? (width - i * lanes) * words : 0);
+    for (p = 0; p < depth; p++, src += stride, dst += width * to_size) {
+        for (i = 0; i < whole; i += lanes)
+            _mm512_storeu_ps(dst + i * to_size,
+                             mixprec_load16_avx512_(src + i * size, wide ? MIXPREC_F32 : type, 0xFFFF));
+        for (; i < width; i += lanes)
+            _mm512_mask_storeu_ps(dst + i * to_size, mixprec_first_lanes_((width - i) * words),
+                                  mixprec_load16_avx512_(src + i * size, wide ? MIXPREC_F32 : type,
+                                                         mixprec_first_lanes_(count > i ? (count - i) * words : 0)));
     }
-    for (p = 0; p < depth; p++, src += stride, dst += width * to_size)
-        for (i = 0; i * lanes < width; i++)
-            _mm512_mask_storeu_ps(dst + i * 64, room[i],
-                                  mixprec_load16_avx512_(src + i * lanes * size, wide ? MIXPREC_F32 : type, there[i]));
 }
 
 MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
@@ -5826,13 +5894,13 @@ static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const 
     const size_t vectors = wide || columns > 4 ? 3 : 1, size = wide ? 8 : 4, whole = vectors * 16 / size;
     const size_t kernel_rows = rows > 4 ? 8 : 4;
     double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
-    char *to = (char *)t;
+    char *to = t;
     size_t ld_to = ldt, i;
     if (columns != whole) { /* vectors that are not whole: by way of a buffer */
         to = (char *)edge;
         ld_to = whole;
         for (i = 0; i < rows && !first; i++)
-            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
+            mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
     }
     switch (kernel_rows * 8 + vectors * 2 + (size_t)wide) {
 #define MIXPREC_TILE_NEON_(kernel_rows, vectors, wide)                                                                 \
@@ -6551,6 +6619,7 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
+    int small;                        /* all at once, and A is not packed */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
@@ -6561,6 +6630,7 @@ typedef struct mixprec_gemm_plan_ {
 } mixprec_gemm_plan_;
 
 #define MIXPREC_ALIGN_ 64
+#define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks */
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
 static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
@@ -6598,9 +6668,12 @@ static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_ge
 static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                               size_t index) {
     mixprec_gemm_range_ part = plan->whole;
-    size_t first, unit, units = mixprec_gemm_units_(plan, &first, &unit);
-    size_t begin = first + mixprec_gemm_cut_(plan, d, units, index) * unit;
-    size_t end = first + mixprec_gemm_cut_(plan, d, units, index + 1) * unit;
+    size_t first, unit, units, begin, end;
+    if (plan->tasks == 1)
+        return part;
+    units = mixprec_gemm_units_(plan, &first, &unit);
+    begin = first + mixprec_gemm_cut_(plan, d, units, index) * unit;
+    end = first + mixprec_gemm_cut_(plan, d, units, index + 1) * unit;
     if (plan->split == MIXPREC_SPLIT_ROWS_) {
         part.row = mixprec_min_(begin, part.row_end); /* cuts are whole tiles: the last may lie beyond */
         part.row_end = mixprec_min_(end, part.row_end);
@@ -6614,6 +6687,35 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     return part;
 }
 
+/* Can a small product read an operand where it lies? */
+static int mixprec_gemm_in_place_(const mixprec_gemm_plan_ *plan, mixprec_dtype type, size_t ld, size_t longest) {
+    return type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && ld * plan->size <= longest;
+}
+
+/* Is a part of m x n small enough to leave A unpacked, with all of it in the workspace? */
+static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
+    size_t tile_columns = plan->kernels->tile_columns[plan->wide];
+    int b_in_place;
+    if (!plan->kernels->small || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
+        d->k > MIXPREC_GEMM_SMALL_)
+        return 0;
+    /* Its last columns are read by whole vectors. Rows that share few sets of the L1 cache are better packed. */
+    b_in_place = d->trans_b == MIXPREC_NO_TRANS && d->n % (plan->wide ? tile_columns : tile_columns / 2) == 0 &&
+                 mixprec_gemm_in_place_(plan, d->b_type, d->ldb, 1024);
+    plan->rows = m;
+    plan->columns = n;
+    plan->depth = d->k;
+    plan->direct_b = 0;
+    plan->a_bytes = mixprec_gemm_in_place_(plan, d->a_type, d->lda, 2048)
+                        ? 0
+                        : mixprec_round_up_(m * d->k * plan->size, MIXPREC_ALIGN_) + MIXPREC_ALIGN_;
+    plan->b_bytes = (plan->panels && mixprec_size_of_(plan->panels_type) == plan->size) || (!plan->panels && b_in_place)
+                        ? 0
+                        : mixprec_round_up_(n, tile_columns) * d->k * plan->size + MIXPREC_ALIGN_;
+    plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
+    return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit;
+}
+
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
    more than that. */
 static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
@@ -6621,6 +6723,9 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK);
+    plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
+    if (plan->small)
+        return;
     plan->depth = mixprec_min_(d->k, kernels->block_depth);
     plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(m, tile_rows));
     plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(n, tile_columns));
@@ -6927,12 +7032,52 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan,
         mixprec_gemm_finish_row_(plan, d, NULL, i, part->column, part->column_end - part->column);
 }
 
+/* Packing would take a quarter of the time of a product of 64 x 64 x 64. */
+MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                               const mixprec_gemm_range_ *part, char *workspace) {
+    const mixprec_kernels_ *kernels = plan->kernels;
+    const size_t tile_columns = kernels->tile_columns[plan->wide], size = plan->size, rows = part->row_end - part->row;
+    const size_t columns = part->column_end - part->column;
+    const int trans_a = d->trans_a == MIXPREC_TRANS;
+    const char *a = trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
+                            : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
+    const char *b;
+    char *const unpacked_b = workspace + plan->a_bytes, *t = unpacked_b + plan->b_bytes;
+    size_t a_ld = d->lda, b_step = tile_columns * size, b_panel = tile_columns * d->k * size, ldt = columns, i;
+    if (plan->a_bytes) { /* one panel, as if it were of columns */
+        a_ld = trans_a ? rows : d->k;
+        kernels->pack(workspace, a_ld, a, d->a_type, d->lda, 1, a_ld, trans_a ? d->k : rows, plan->wide);
+        a = workspace;
+    }
+    b = unpacked_b;
+    if (plan->panels && !plan->b_bytes)
+        b = mixprec_gemm_panel_(plan, d, part->column, 0);
+    else if (plan->panels)
+        mixprec_gemm_unpack_(plan, d, unpacked_b, part->column, columns, 0, d->k);
+    else if (!plan->b_bytes) {
+        b = mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
+        b_step = d->ldb * size;
+        b_panel = tile_columns * size;
+    } else
+        mixprec_gemm_pack_(plan, unpacked_b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
+                           part->column, columns, 0, d->k);
+    if (plan->direct) {
+        t = (char *)d->c + (part->row * d->ldc + part->column) * size;
+        ldt = d->ldc;
+    }
+    kernels->small(rows, columns, d->k, a, trans_a ? size : a_ld * size, trans_a ? a_ld * size : size, b, b_step,
+                   b_panel, t, ldt, plan->wide);
+    for (i = 0; i < rows && !plan->direct; i++)
+        mixprec_gemm_finish_row_(plan, d, t + i * ldt * size, part->row + i, part->column, columns);
+    if (plan->mirror)
+        mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
+}
+
 MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
-                                         const mixprec_gemm_range_ *part, void *workspace) {
+                                         const mixprec_gemm_range_ *part, char *workspace) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
-    char *a = (char *)workspace + (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
-    char *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
+    char *a = workspace, *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
     size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows;
     MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
@@ -6997,13 +7142,13 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
 
 #ifndef MIXPREC_MALLOC
 /* Without an allocator and without a workspace: portable C, tile by tile, unpacking 8 values of k at a time. */
-typedef union mixprec_small_tile_ {
+typedef union mixprec_tiny_tile_ {
     double wide[MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_];
     float narrow[MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_];
-} mixprec_small_tile_;
+} mixprec_tiny_tile_;
 
-static void mixprec_small_add_(const mixprec_gemm_plan_ *plan, mixprec_small_tile_ *x, const mixprec_small_tile_ *y,
-                               int first) {
+static void mixprec_tiny_add_(const mixprec_gemm_plan_ *plan, mixprec_tiny_tile_ *x, const mixprec_tiny_tile_ *y,
+                              int first) {
     enum { elements = MIXPREC_TILE_ROWS_C_ * MIXPREC_TILE_COLUMNS_C_ };
     if (first)
         *x = *y;
@@ -7013,15 +7158,15 @@ static void mixprec_small_add_(const mixprec_gemm_plan_ *plan, mixprec_small_til
         mixprec_add_f32_(x->narrow, y->narrow, elements);
 }
 
-MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
-                                               const mixprec_gemm_range_ *part) {
+MIXPREC_NOINLINE_ void mixprec_gemm_run_tiny_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                              const mixprec_gemm_range_ *part) {
     enum { depth = 8 };
-    static const mixprec_small_tile_ zero = {{0}};
+    static const mixprec_tiny_tile_ zero = {{0}};
     size_t i, j, p, row;
     for (i = part->row; i < part->row_end; i += MIXPREC_TILE_ROWS_C_)
         for (j = part->column; j < part->column_end; j += MIXPREC_TILE_COLUMNS_C_) {
             double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_];
-            mixprec_small_tile_ chunk = zero, piece = zero, total = zero;
+            mixprec_tiny_tile_ chunk = zero, piece = zero, total = zero;
             size_t rows = mixprec_min_(MIXPREC_TILE_ROWS_C_, part->row_end - i), begin = 0, count;
             size_t columns = mixprec_min_(MIXPREC_TILE_COLUMNS_C_, part->column_end - j);
             if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
@@ -7042,13 +7187,13 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                     mixprec_accumulate_float_c_(chunk.narrow, (float *)a, (float *)b, count);
                 if (p + count != end && p + count != chunk_begin + MIXPREC_GEMM_KBLOCK)
                     continue;
-                mixprec_small_add_(plan, &piece, &chunk, chunk_begin == begin);
+                mixprec_tiny_add_(plan, &piece, &chunk, chunk_begin == begin);
                 if (p + count != end)
                     continue;
                 for (row = 0; row < rows && plan->pieces; row++)
                     mixprec_gemm_rescale_(plan, (char *)&piece + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row, j,
                                           columns, begin);
-                mixprec_small_add_(plan, &total, &piece, begin == 0);
+                mixprec_tiny_add_(plan, &total, &piece, begin == 0);
                 begin = end;
             }
             for (row = 0; row < rows; row++)
@@ -7072,23 +7217,36 @@ typedef struct mixprec_gemm_job_ {
 static void mixprec_gemm_task_(void *data, size_t index) {
     const mixprec_gemm_job_ *job = (const mixprec_gemm_job_ *)data;
     const mixprec_gemm_plan_ *plan = job->plan;
-    const mixprec_gemm_range_ part = mixprec_gemm_part_(plan, job->desc, index);
-    mixprec_gemm_desc d = *job->desc;
+    const mixprec_gemm_desc *d = job->desc;
+    const mixprec_gemm_range_ part = mixprec_gemm_part_(plan, d, index);
+    const int several = d->batch > 1 || d->a_array || d->b_array || d->c_array;
+    mixprec_gemm_desc product;
     mixprec_fp_ environment;
     size_t i;
     if (part.row == part.row_end || part.column == part.column_end)
         return;
+    if (several)
+        product = *d;
     environment = mixprec_fp_begin_();
     for (i = part.first; i < part.last; i++) {
-        mixprec_gemm_product_(job->desc, i, &d);
+        if (several) {
+            mixprec_gemm_product_(job->desc, i, &product);
+            d = &product;
+        }
         if (plan->nothing)
-            mixprec_gemm_run_nothing_(plan, &d, &part);
+            mixprec_gemm_run_nothing_(plan, d, &part);
 #ifndef MIXPREC_MALLOC
         else if (!job->workspace)
-            mixprec_gemm_run_small_(plan, &d, &part);
+            mixprec_gemm_run_tiny_(plan, d, &part);
 #endif
-        else
-            mixprec_gemm_run_(plan, &d, &part, job->workspace + index * job->bytes);
+        else {
+            char *workspace = job->workspace + index * job->bytes;
+            workspace += (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+            if (plan->small)
+                mixprec_gemm_run_small_(plan, d, &part, workspace);
+            else
+                mixprec_gemm_run_(plan, d, &part, workspace);
+        }
     }
     mixprec_fp_end_(environment);
 }
@@ -8362,7 +8520,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -8396,26 +8554,27 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
-                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, 0, 0, 0, 0)};
+                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, 0, 0, 0, 0)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
-                                                mixprec_tile_avx2_, NULL, 0, 0, 0, 0)};
+                                                mixprec_tile_avx2_, mixprec_small_avx2_, NULL, 0, 0, 0, 0)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
-                          mixprec_tile_avx512_, mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_,
-                          MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_)};
+                          mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_direct_avx512_,
+                          MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
+                          MIXPREC_DIRECT_BYTES_PER_ROW_)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_,
-                                                mixprec_tile_neon_, NULL, 0, 0, 0, 0)};
+                                                mixprec_tile_neon_, NULL, NULL, 0, 0, 0, 0)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -8443,16 +8602,17 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, 0, 0, 0, 0)};
+                          mixprec_tile_pairs_avx512_, NULL, NULL, 0, 0, 0, 0)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, 0, 0, 0, 0)};
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, 0, 0, 0, 0)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
-    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, 0, 0, 0, 0)};
+    MIXPREC_COMMON_NEON_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
+                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, 0, 0, 0, 0)};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
@@ -8964,7 +9124,7 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     if (status != MIXPREC_OK)
         return status;
     best_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
-    least_bytes = mixprec_gemm_plan_tasks_(&plan, &d, 0);
+    least_bytes = mixprec_min_(best_bytes, mixprec_gemm_plan_tasks_(&plan, &d, 0));
     if (best_bytes > SIZE_MAX / plan.tasks || least_bytes > SIZE_MAX / plan.tasks)
         return MIXPREC_ERR_SIZE;
     if (best)
@@ -9062,37 +9222,33 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 }
 #endif
 
-MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
-    mixprec_gemm_desc d;
+/* Fills in what zero stands for in *d. */
+static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
     mixprec_gemm_plan_ plan;
     mixprec_extent_ extents[MIXPREC_EXTENTS_];
     mixprec_gemm_job_ job;
-    mixprec_status status;
-    if (!desc)
-        return MIXPREC_ERR_NULL;
-    d = *desc;
-    status = mixprec_gemm_check_(&d, &plan, extents);
+    mixprec_status status = mixprec_gemm_check_(d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
-    if (d.m == 0 || d.n == 0)
+    if (d->m == 0 || d->n == 0)
         return MIXPREC_OK;
-    status = mixprec_gemm_check_pointers_(&d, &plan, extents);
+    status = mixprec_gemm_check_pointers_(d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
-    if (!plan.nothing && d.packed_size && mixprec_check_packed_(desc, plan.kernels) != MIXPREC_OK)
+    if (!plan.nothing && d->packed_size && mixprec_check_packed_(d, plan.kernels) != MIXPREC_OK)
         return MIXPREC_ERR_PACKED;
-    if (!plan.nothing && (!mixprec_are_scales_(d.scale_a.values, &extents[MIXPREC_SCALE_A_]) ||
-                          !mixprec_are_scales_(d.scale_b.values, &extents[MIXPREC_SCALE_B_])))
+    if (!plan.nothing && (!mixprec_are_scales_(d->scale_a.values, &extents[MIXPREC_SCALE_A_]) ||
+                          !mixprec_are_scales_(d->scale_b.values, &extents[MIXPREC_SCALE_B_])))
         return MIXPREC_ERR_SCALE;
     job.plan = &plan;
-    job.desc = &d;
-    job.workspace = (char *)d.workspace;
-    job.bytes = mixprec_gemm_plan_tasks_(&plan, &d, d.workspace ? d.workspace_size / plan.tasks : SIZE_MAX);
+    job.desc = d;
+    job.workspace = (char *)d->workspace;
+    job.bytes = mixprec_gemm_plan_tasks_(&plan, d, d->workspace ? d->workspace_size / plan.tasks : SIZE_MAX);
     if (job.bytes > SIZE_MAX / plan.tasks)
         return MIXPREC_ERR_SIZE;
-    if (d.workspace && job.bytes * plan.tasks > d.workspace_size)
+    if (d->workspace && job.bytes * plan.tasks > d->workspace_size)
         return MIXPREC_ERR_WORKSPACE;
-    if (d.workspace || plan.nothing) {
+    if (d->workspace || plan.nothing) {
         mixprec_gemm_run_tasks_(&job);
         return MIXPREC_OK;
     }
@@ -9115,6 +9271,14 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     mixprec_gemm_run_tasks_(&job);
 #endif
     return MIXPREC_OK;
+}
+
+MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
+    mixprec_gemm_desc d;
+    if (!desc)
+        return MIXPREC_ERR_NULL;
+    d = *desc;
+    return mixprec_gemm_do_(&d);
 }
 
 MIXPREC_API mixprec_status mixprec_gemm_pack_b_size(const mixprec_gemm_desc *desc, size_t *size) {
@@ -9240,7 +9404,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.c = c;
     d.c_type = c_type;
     d.ldc = ldc;
-    return mixprec_gemm_ex(&d);
+    return mixprec_gemm_do_(&d);
 }
 #endif
 
@@ -10469,7 +10633,7 @@ static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, s
     return (padded - 1 - reach) / stride + 1;
 }
 
-/* One product of the three passes; the operands are f32 where only the workspace is asked for. */
+/* One product of the three passes. Where only the workspace is asked for, the operands are f16: f32 may need less. */
 static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
                                             mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
                                             mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
@@ -10516,12 +10680,12 @@ static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec
     plan->bytes = 0;
     for (i = 0; i < 3; i++) {
         mixprec_gemm_desc d =
-            i == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
-                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F16)
-            : i == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, MIXPREC_F32,
-                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32)
-                     : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, MIXPREC_F32,
-                                          MIXPREC_TRANS, NULL, MIXPREC_F32, NULL, MIXPREC_F32);
+            i == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, MIXPREC_F16,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F16)
+            : i == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, MIXPREC_F16,
+                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F32)
+                     : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, MIXPREC_F16,
+                                          MIXPREC_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F32);
         mixprec_status status;
         if (i == 2)
             d.beta = &one;

@@ -1044,6 +1044,22 @@ static void test_large(void) {
     }
 }
 
+/* Tasks that divide rows into tiles: the last one has one to three rows. */
+static void test_short_tasks(void) {
+    size_t size[3];
+    int i;
+    oracle_random_state = 16;
+    for (i = 0; i < 800; i++) {
+        size[0] = 57 + random_below(3);
+        size[1] = 1 + random_below(20);
+        size[2] = 1 + random_below(20);
+        draw_large = size;
+        draw_problem(0);
+        draw_large = NULL;
+        run_everywhere();
+    }
+}
+
 /* ---- activations ---- */
 
 static double activation_argument(size_t i, size_t count) {
@@ -1798,6 +1814,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: B is A", test_a_is_b},
         {"gemm_ex: all at once", test_everything},
         {"gemm_ex: many blocks", test_large},
+        {"gemm_ex: tasks of one to three rows", test_short_tasks},
         {"gemm_ex: activations", test_activations},
         {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},
         {"gemm_ex: what alpha = 0 must not read", test_unread},
