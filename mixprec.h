@@ -1566,6 +1566,16 @@ MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_t
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
                                                     size_t rows, size_t columns);
 
+/* The same for rows of which only the first valid[i] columns count: in causal attention query i sees the keys 0 .. i, so
+   valid[i] is i + 1; a padded sequence ends early. The other columns are not read; y and dx become 0 there, and
+   everywhere in a row whose count is 0. valid has `rows` elements. MIXPREC_ERR_RANGE when one is negative or above
+   columns. */
+MIXPREC_API mixprec_status mixprec_softmax_masked(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                                  const int32_t *valid, size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                           mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                           const int32_t *valid, size_t rows, size_t columns);
+
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
    (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
    1/n, times the scaler's scale for loss scaling. Rows with a negative target are left out: their loss and gradients
@@ -7913,15 +7923,26 @@ static double mixprec_log_sum_(double sum) {
     return mixprec_f64_bits_(sum) >= (uint64_t)0x7FF << 52 ? sum : mixprec_log_f64_(sum);
 }
 
-MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t rows, size_t columns,
-                                            int logarithm) {
+/* Elements [from, to) of a tensor become 0: what a mask hides. */
+static void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
+    const size_t size = mixprec_size_of_(t->type);
+    size_t i;
+    for (i = from * size; i < to * size; i++)
+        t->data[i] = 0; /* +0 is all bits 0 in every type */
+}
+
+/* valid == NULL: all columns of each row count. */
+MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, const int32_t *valid, size_t rows,
+                                            size_t columns, int logarithm) {
     float block[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     for (row = 0; row < rows; row++) {
-        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        size_t n = valid ? (size_t)valid[row] : columns;
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, n, &sum);
         double log_sum = logarithm ? mixprec_log_sum_(sum) : 0;
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_write_zeros_(&y, row * columns + n, (row + 1) * columns);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(block, &x, row * columns + i, count);
             for (j = 0; j < count; j++) {
                 double z = (double)block[j] - max;
@@ -7933,20 +7954,22 @@ MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x
 }
 
 MIXPREC_NOINLINE_ void mixprec_softmax_backward_run_(mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
-                                                     size_t rows, size_t columns) {
+                                                     const int32_t *valid, size_t rows, size_t columns) {
     float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     for (row = 0; row < rows; row++) {
+        size_t n = valid ? (size_t)valid[row] : columns;
         double sum = 0;
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(g, &dy, row * columns + i, count);
             mixprec_read_(p, &y, row * columns + i, count);
             for (j = 0; j < count; j++)
                 sum += (double)g[j] * (double)p[j];
         }
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_write_zeros_(&dx, row * columns + n, (row + 1) * columns);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(g, &dy, row * columns + i, count);
             mixprec_read_(p, &y, row * columns + i, count);
             for (j = 0; j < count; j++)
@@ -10155,40 +10178,70 @@ MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_
                                        activation));
 }
 
+/* Is each count from 0 to `most`? */
+static mixprec_status mixprec_check_valid_(const int32_t *valid, size_t rows, size_t most) {
+    size_t i;
+    for (i = 0; i < rows; i++)
+        if (valid[i] < 0 || (size_t)valid[i] > most)
+            return MIXPREC_ERR_RANGE;
+    return MIXPREC_OK;
+}
+
 static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
-                                           size_t rows, size_t columns, int logarithm) {
+                                           const int32_t *valid, int masked, size_t rows, size_t columns,
+                                           int logarithm) {
     size_t n = mixprec_count_(rows, columns);
-    mixprec_argument_ a[2];
+    mixprec_argument_ a[3];
     mixprec_status status;
     a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
-    status = mixprec_check_arguments_(a, 2);
-    MIXPREC_RUN_(
-        status, n,
-        mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), rows, columns, logarithm));
+    a[2] = mixprec_argument_of_(valid, MIXPREC_F32, n ? rows : 0, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, masked ? 3 : 2);
+    if (status == MIXPREC_OK && masked && n)
+        status = mixprec_check_valid_(valid, rows, columns);
+    MIXPREC_RUN_(status, n,
+                 mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), valid, rows,
+                                      columns, logarithm));
 }
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                            size_t rows, size_t columns) {
-    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 0);
+    return mixprec_softmax_any_(y, y_type, x, x_type, NULL, 0, rows, columns, 0);
 }
 MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                                size_t rows, size_t columns) {
-    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 1);
+    return mixprec_softmax_any_(y, y_type, x, x_type, NULL, 0, rows, columns, 1);
+}
+MIXPREC_API mixprec_status mixprec_softmax_masked(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                                  const int32_t *valid, size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, valid, 1, rows, columns, 0);
 }
 
-MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+static mixprec_status mixprec_softmax_backward_any_(void *dx, mixprec_dtype dx_type, const void *dy,
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
-                                                    size_t rows, size_t columns) {
+                                                    const int32_t *valid, int masked, size_t rows, size_t columns) {
     size_t n = mixprec_count_(rows, columns);
-    mixprec_argument_ a[3];
+    mixprec_argument_ a[4];
     mixprec_status status;
     a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
     a[2] = mixprec_argument_of_(y, y_type, n, MIXPREC_SAME_);
-    status = mixprec_check_arguments_(a, 3);
+    a[3] = mixprec_argument_of_(valid, MIXPREC_F32, n ? rows : 0, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, masked ? 4 : 3);
+    if (status == MIXPREC_OK && masked && n)
+        status = mixprec_check_valid_(valid, rows, columns);
     MIXPREC_RUN_(status, n,
                  mixprec_softmax_backward_run_(mixprec_tensor_of_(dx, dx_type), mixprec_tensor_of_(dy, dy_type),
-                                               mixprec_tensor_of_(y, y_type), rows, columns));
+                                               mixprec_tensor_of_(y, y_type), valid, rows, columns));
+}
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns) {
+    return mixprec_softmax_backward_any_(dx, dx_type, dy, dy_type, y, y_type, NULL, 0, rows, columns);
+}
+MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                           mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                           const int32_t *valid, size_t rows, size_t columns) {
+    return mixprec_softmax_backward_any_(dx, dx_type, dy, dy_type, y, y_type, valid, 1, rows, columns);
 }
 
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
