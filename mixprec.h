@@ -575,7 +575,7 @@ typedef struct mixprec_policy {
     mixprec_dtype gradient; /* matrix products, backward: what they read */
     int32_t
         per_operation;    /* 1: mixprec_policy_operation goes by PyTorch's lists; 0: everything runs in `compute` ... */
-    int32_t f32_norms;    /* ... but normalisation in fp32, when this is 1 */
+    int32_t f32_norms;    /* ... but in fp32 batch normalisation, when this is 1, or every normalisation, when 2 */
     int32_t loss_scaling; /* 1: gradients need a loss scaler */
 } mixprec_policy;
 
@@ -1481,8 +1481,9 @@ MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t war
    any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output =
    compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
    bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
-     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation; f16 with fp32 weights and norms; f16
-     "mixed_float16", "mixed_bfloat16"       Keras
+     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation, by PyTorch's lists; f16 with fp32 weights
+                                             and batch norm; f16
+     "mixed_float16", "mixed_bfloat16"       Keras: everything in 16 bits but the weights and normalisation
      "fp8_hybrid"                            e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
    MIXPREC_ERR_POLICY for anything else, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
@@ -1491,11 +1492,15 @@ MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const ch
    64 bytes hold any. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
 
-/* What torch.autocast does with an operation, by its name there: "linear", "softmax", "layer_norm". */
+/* What torch.autocast does with an operation on a GPU, by its name in PyTorch's documentation or in ATen: "linear",
+   "softmax", "LSTMCell", "lstm_cell". The suffix of an overload, as in "pow.Tensor_Scalar", is ignored. Operations that
+   autocast does not touch are unlisted: in-place ones ("addmm_"), too, and binary_cross_entropy, which it refuses. Its
+   lists for CPUs differ in grid_sampler, which is in fp32 there, and in operations that only one of the two has. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
-/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). A layer
-   may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
+   lists, f64 stays f64. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot
+   have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
@@ -9864,8 +9869,8 @@ MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const ch
         {" O1 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
         {" O2 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 1, 1}},
         {" O3 ", {MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 0, 0}},
-        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
-        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 1, 0, 0}},
+        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 2, 1}},
+        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 0, 2, 0}},
         {" fp8_hybrid ", {MIXPREC_F32, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_E5M2, 1, 0, 0}},
     };
     mixprec_policy p = MIXPREC_ZERO_;
@@ -9946,22 +9951,30 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
     return MIXPREC_OK;
 }
 
-/* The lists of PyTorch's documentation, "Automatic Mixed Precision package", CUDA ops; and attention, which
-   aten/src/ATen/autocast_mode.h has, too. */
+/* The lists of PyTorch's documentation (docs/source/amp.md, "CUDA Op-Specific Behavior") and of what it registers
+   (aten/src/ATen/autocast_mode.h), which has names of its own. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
-    static const char low[] = " __matmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul multi_dot conv1d conv2d "
-                              "conv3d conv_transpose1d conv_transpose2d conv_transpose3d GRUCell linear LSTMCell "
-                              "matmul mm mv prelu RNNCell scaled_dot_product_attention ";
+    static const char low[] =
+        " GRUCell LSTMCell RNNCell __matmul__ _convolution _scaled_dot_product_flash_attention "
+        "_thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d "
+        "conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cudnn_convolution "
+        "cudnn_convolution_transpose einsum gru_cell linalg_multi_dot linalg_vecdot linear lstm_cell matmul mm "
+        "multi_dot mv prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention ";
     static const char f32[] =
-        " __pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss "
-        "cdist cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss "
-        "kl_div l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss "
-        "multilabel_margin_loss multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
-        "rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum renorm tan triplet_margin_loss ";
+        " __pow__ __rdiv__ __rpow__ __rtruediv__ _upsample_bicubic2d_aa _upsample_bilinear2d_aa "
+        "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d acos asin "
+        "binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy "
+        "cumprod cumsum dist erfinv exp expm1 frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div "
+        "l1_loss layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp "
+        "margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss "
+        "nll_loss2d norm normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rsqrt sinh "
+        "smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample_bicubic2d "
+        "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+        "upsample_trilinear3d ";
     static const char promote[] =
-        " addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot ";
+        " addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler index_put scatter_add tensordot vdot ";
     size_t length = 0;
-    while (operation && operation[length])
+    while (operation && operation[length] && operation[length] != '.')
         length++;
     return mixprec_in_list_(low, operation, length)       ? MIXPREC_AUTOCAST_LOW
            : mixprec_in_list_(f32, operation, length)     ? MIXPREC_AUTOCAST_F32
@@ -9972,16 +9985,21 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest) {
     static const char norms[] = " batch_norm group_norm instance_norm layer_norm rms_norm ";
+    static const char batch_norm[] = " batch_norm ";
     size_t length = 0;
     if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
         return MIXPREC_NONE;
     while (operation[length])
         length++;
     if (!policy->per_operation)
-        return policy->f32_norms && mixprec_in_list_(norms, operation, length) ? MIXPREC_F32 : policy->compute;
+        return policy->f32_norms && mixprec_in_list_(policy->f32_norms == 1 ? batch_norm : norms, operation, length)
+                   ? MIXPREC_F32
+                   : policy->compute;
+    if (widest == MIXPREC_F64)
+        return widest;
     switch (mixprec_autocast_of(operation)) {
     case MIXPREC_AUTOCAST_LOW: return policy->compute;
-    case MIXPREC_AUTOCAST_F32: return widest == MIXPREC_F64 ? widest : MIXPREC_F32;
+    case MIXPREC_AUTOCAST_F32: return MIXPREC_F32;
     case MIXPREC_AUTOCAST_PROMOTE:
         return mixprec_size_of_(widest) < mixprec_size_of_(policy->output) ? policy->output : widest;
     case MIXPREC_AUTOCAST_UNLISTED: break;

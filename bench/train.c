@@ -62,13 +62,14 @@ typedef struct task {
     int by_default;
     const char *only; /* the modes that are worth it; NULL: all */
 } task;
+#define SCALING_MODES "fp32 fp16-unscaled fp16-dynamic bf16 fp8-current fp8-unscaled"
 static const task tasks[] = {
     {"plain", 0, 16, 128, 2e-3, 300, 1, 0, 1, NULL},
     {"accumulated-1024", 0, 16, 128, 2e-3, 300, 1024, 0, 1, NULL},
     {"small-rate", 0, 16, 128, 2e-4, 300, 1, 0, 1, "fp32 bf16 bf16-pure-nearest bf16-pure-stochastic bf16-pure-kahan"},
     {"transformer", 1, 0, 0, 3e-3, 300, 1, 0, 1, NULL},
-    {"accumulated-small", 0, 4, 32, 1e-2, 20, 1024, 0, 0, NULL},
-    {"accumulated-real", 0, 4, 32, 1e-2, 20, 1024, 1, 0, NULL},
+    {"accumulated-small", 0, 4, 48, 3e-2, 32, 1024, 0, 0, SCALING_MODES},
+    {"accumulated-real", 0, 4, 48, 3e-2, 32, 1024, 1, 0, SCALING_MODES},
 };
 #define TASK_COUNT ((int)(sizeof tasks / sizeof *tasks))
 
@@ -292,7 +293,8 @@ static void make_mlp(run *r) {
         make_linear(r, &r->layer[l], l ? hidden : inputs, l < LAYERS - 1 ? hidden : vocabulary, l);
         r->linear[l] = tensor(r, BATCH * r->layer[l].outputs);
         /* fp8 keeps the quantised input only */
-        r->input[l] = r->mode->fp8 && l > 0 ? r->input[0] : tensor(r, BATCH * r->layer[l].inputs);
+        r->input[l] = r->mode->fp8 && l > 0 ? r->input[0]
+                                            : tensor(r, BATCH * (hidden > inputs ? hidden : inputs));
     }
     r->logits = r->linear[LAYERS - 1];
 }
