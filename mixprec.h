@@ -575,7 +575,7 @@ typedef struct mixprec_policy {
     mixprec_dtype gradient; /* matrix products, backward: what they read */
     int32_t
         per_operation;    /* 1: mixprec_policy_operation goes by PyTorch's lists; 0: everything runs in `compute` ... */
-    int32_t f32_norms;    /* ... but normalisation in fp32, when this is 1 */
+    int32_t f32_norms;    /* ... but in fp32 batch normalisation, when this is 1, or every normalisation, when 2 */
     int32_t loss_scaling; /* 1: gradients need a loss scaler */
 } mixprec_policy;
 
@@ -1481,8 +1481,9 @@ MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t war
    any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output =
    compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
    bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
-     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation; f16 with fp32 weights and norms; f16
-     "mixed_float16", "mixed_bfloat16"       Keras
+     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation, by PyTorch's lists; f16 with fp32 weights
+                                             and batch norm; f16
+     "mixed_float16", "mixed_bfloat16"       Keras: everything in 16 bits but the weights and normalisation
      "fp8_hybrid"                            e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
    MIXPREC_ERR_POLICY for anything else, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
@@ -1491,11 +1492,15 @@ MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const ch
    64 bytes hold any. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
 
-/* What torch.autocast does with an operation, by its name there: "linear", "softmax", "layer_norm". */
+/* What torch.autocast does with an operation on a GPU, by its name in PyTorch's documentation or in ATen: "linear",
+   "softmax", "LSTMCell", "lstm_cell". The suffix of an overload, as in "pow.Tensor_Scalar", is ignored. Operations that
+   autocast does not touch are unlisted: in-place ones ("addmm_"), too, and binary_cross_entropy, which it refuses. Its
+   lists for CPUs differ in grid_sampler, which is in fp32 there, and in operations that only one of the two has. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
-/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). A layer
-   may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+/* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
+   lists, f64 stays f64. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot
+   have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
@@ -1565,6 +1570,16 @@ MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, co
 MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
                                                     size_t rows, size_t columns);
+
+/* The same for rows of which only the first valid[i] columns count: in causal attention query i sees the keys 0 .. i, so
+   valid[i] is i + 1; a padded sequence ends early. The other columns are not read; y and dx become 0 there, and
+   everywhere in a row whose count is 0. valid has `rows` elements. MIXPREC_ERR_RANGE when one is negative or above
+   columns. */
+MIXPREC_API mixprec_status mixprec_softmax_masked(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                                  const int32_t *valid, size_t rows, size_t columns);
+MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                           mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                           const int32_t *valid, size_t rows, size_t columns);
 
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
    (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
@@ -8071,15 +8086,26 @@ static double mixprec_log_sum_(double sum) {
     return mixprec_f64_bits_(sum) >= (uint64_t)0x7FF << 52 ? sum : mixprec_log_f64_(sum);
 }
 
-MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t rows, size_t columns,
-                                            int logarithm) {
+/* Elements [from, to) of a tensor become 0: what a mask hides. */
+static void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
+    const size_t size = mixprec_size_of_(t->type);
+    size_t i;
+    for (i = from * size; i < to * size; i++)
+        t->data[i] = 0; /* +0 is all bits 0 in every type */
+}
+
+/* valid == NULL: all columns of each row count. */
+MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, const int32_t *valid, size_t rows,
+                                            size_t columns, int logarithm) {
     float block[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     for (row = 0; row < rows; row++) {
-        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
+        size_t n = valid ? (size_t)valid[row] : columns;
+        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, n, &sum);
         double log_sum = logarithm ? mixprec_log_sum_(sum) : 0;
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_write_zeros_(&y, row * columns + n, (row + 1) * columns);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(block, &x, row * columns + i, count);
             for (j = 0; j < count; j++) {
                 double z = (double)block[j] - max;
@@ -8091,20 +8117,22 @@ MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x
 }
 
 MIXPREC_NOINLINE_ void mixprec_softmax_backward_run_(mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
-                                                     size_t rows, size_t columns) {
+                                                     const int32_t *valid, size_t rows, size_t columns) {
     float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     for (row = 0; row < rows; row++) {
+        size_t n = valid ? (size_t)valid[row] : columns;
         double sum = 0;
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(g, &dy, row * columns + i, count);
             mixprec_read_(p, &y, row * columns + i, count);
             for (j = 0; j < count; j++)
                 sum += (double)g[j] * (double)p[j];
         }
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+        mixprec_write_zeros_(&dx, row * columns + n, (row + 1) * columns);
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_read_(g, &dy, row * columns + i, count);
             mixprec_read_(p, &y, row * columns + i, count);
             for (j = 0; j < count; j++)
@@ -10005,8 +10033,8 @@ MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const ch
         {" O1 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
         {" O2 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 1, 1}},
         {" O3 ", {MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 0, 0}},
-        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 1, 0, 1}},
-        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 1, 0, 0}},
+        {" mixed_float16 ", {MIXPREC_F32, MIXPREC_F16, MIXPREC_F16, MIXPREC_F16, 0, 2, 1}},
+        {" mixed_bfloat16 ", {MIXPREC_F32, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_BF16, 0, 2, 0}},
         {" fp8_hybrid ", {MIXPREC_F32, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_E5M2, 1, 0, 0}},
     };
     mixprec_policy p = MIXPREC_ZERO_;
@@ -10087,22 +10115,30 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
     return MIXPREC_OK;
 }
 
-/* The lists of PyTorch's documentation, "Automatic Mixed Precision package", CUDA ops; and attention, which
-   aten/src/ATen/autocast_mode.h has, too. */
+/* The lists of PyTorch's documentation (docs/source/amp.md, "CUDA Op-Specific Behavior") and of what it registers
+   (aten/src/ATen/autocast_mode.h), which has names of its own. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
-    static const char low[] = " __matmul__ addbmm addmm addmv addr baddbmm bmm chain_matmul multi_dot conv1d conv2d "
-                              "conv3d conv_transpose1d conv_transpose2d conv_transpose3d GRUCell linear LSTMCell "
-                              "matmul mm mv prelu RNNCell scaled_dot_product_attention ";
+    static const char low[] =
+        " GRUCell LSTMCell RNNCell __matmul__ _convolution _scaled_dot_product_flash_attention "
+        "_thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm addmm addmv addr baddbmm bmm chain_matmul conv1d "
+        "conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution cudnn_convolution "
+        "cudnn_convolution_transpose einsum gru_cell linalg_multi_dot linalg_vecdot linear lstm_cell matmul mm "
+        "multi_dot mv prelu rnn_relu_cell rnn_tanh_cell scaled_dot_product_attention ";
     static const char f32[] =
-        " __pow__ __rdiv__ __rpow__ __rtruediv__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss "
-        "cdist cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss "
-        "kl_div l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss "
-        "multilabel_margin_loss multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal "
-        "rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum renorm tan triplet_margin_loss ";
+        " __pow__ __rdiv__ __rpow__ __rtruediv__ _upsample_bicubic2d_aa _upsample_bilinear2d_aa "
+        "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d acos asin "
+        "binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy "
+        "cumprod cumsum dist erfinv exp expm1 frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div "
+        "l1_loss layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp "
+        "margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss "
+        "nll_loss2d norm normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rsqrt sinh "
+        "smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample_bicubic2d "
+        "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+        "upsample_trilinear3d ";
     static const char promote[] =
-        " addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot ";
+        " addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler index_put scatter_add tensordot vdot ";
     size_t length = 0;
-    while (operation && operation[length])
+    while (operation && operation[length] && operation[length] != '.')
         length++;
     return mixprec_in_list_(low, operation, length)       ? MIXPREC_AUTOCAST_LOW
            : mixprec_in_list_(f32, operation, length)     ? MIXPREC_AUTOCAST_F32
@@ -10113,16 +10149,21 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest) {
     static const char norms[] = " batch_norm group_norm instance_norm layer_norm rms_norm ";
+    static const char batch_norm[] = " batch_norm ";
     size_t length = 0;
     if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
         return MIXPREC_NONE;
     while (operation[length])
         length++;
     if (!policy->per_operation)
-        return policy->f32_norms && mixprec_in_list_(norms, operation, length) ? MIXPREC_F32 : policy->compute;
+        return policy->f32_norms && mixprec_in_list_(policy->f32_norms == 1 ? batch_norm : norms, operation, length)
+                   ? MIXPREC_F32
+                   : policy->compute;
+    if (widest == MIXPREC_F64)
+        return widest;
     switch (mixprec_autocast_of(operation)) {
     case MIXPREC_AUTOCAST_LOW: return policy->compute;
-    case MIXPREC_AUTOCAST_F32: return widest == MIXPREC_F64 ? widest : MIXPREC_F32;
+    case MIXPREC_AUTOCAST_F32: return MIXPREC_F32;
     case MIXPREC_AUTOCAST_PROMOTE:
         return mixprec_size_of_(widest) < mixprec_size_of_(policy->output) ? policy->output : widest;
     case MIXPREC_AUTOCAST_UNLISTED: break;
@@ -10319,40 +10360,70 @@ MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_
                                        activation));
 }
 
+/* Is each count from 0 to `most`? */
+static mixprec_status mixprec_check_valid_(const int32_t *valid, size_t rows, size_t most) {
+    size_t i;
+    for (i = 0; i < rows; i++)
+        if (valid[i] < 0 || (size_t)valid[i] > most)
+            return MIXPREC_ERR_RANGE;
+    return MIXPREC_OK;
+}
+
 static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
-                                           size_t rows, size_t columns, int logarithm) {
+                                           const int32_t *valid, int masked, size_t rows, size_t columns,
+                                           int logarithm) {
     size_t n = mixprec_count_(rows, columns);
-    mixprec_argument_ a[2];
+    mixprec_argument_ a[3];
     mixprec_status status;
     a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
-    status = mixprec_check_arguments_(a, 2);
-    MIXPREC_RUN_(
-        status, n,
-        mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), rows, columns, logarithm));
+    a[2] = mixprec_argument_of_(valid, MIXPREC_F32, n ? rows : 0, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, masked ? 3 : 2);
+    if (status == MIXPREC_OK && masked && n)
+        status = mixprec_check_valid_(valid, rows, columns);
+    MIXPREC_RUN_(status, n,
+                 mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), valid, rows,
+                                      columns, logarithm));
 }
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                            size_t rows, size_t columns) {
-    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 0);
+    return mixprec_softmax_any_(y, y_type, x, x_type, NULL, 0, rows, columns, 0);
 }
 MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                                size_t rows, size_t columns) {
-    return mixprec_softmax_any_(y, y_type, x, x_type, rows, columns, 1);
+    return mixprec_softmax_any_(y, y_type, x, x_type, NULL, 0, rows, columns, 1);
+}
+MIXPREC_API mixprec_status mixprec_softmax_masked(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
+                                                  const int32_t *valid, size_t rows, size_t columns) {
+    return mixprec_softmax_any_(y, y_type, x, x_type, valid, 1, rows, columns, 0);
 }
 
-MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+static mixprec_status mixprec_softmax_backward_any_(void *dx, mixprec_dtype dx_type, const void *dy,
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
-                                                    size_t rows, size_t columns) {
+                                                    const int32_t *valid, int masked, size_t rows, size_t columns) {
     size_t n = mixprec_count_(rows, columns);
-    mixprec_argument_ a[3];
+    mixprec_argument_ a[4];
     mixprec_status status;
     a[0] = mixprec_argument_of_(dx, dx_type, n, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_SAME_);
     a[2] = mixprec_argument_of_(y, y_type, n, MIXPREC_SAME_);
-    status = mixprec_check_arguments_(a, 3);
+    a[3] = mixprec_argument_of_(valid, MIXPREC_F32, n ? rows : 0, MIXPREC_IN_);
+    status = mixprec_check_arguments_(a, masked ? 4 : 3);
+    if (status == MIXPREC_OK && masked && n)
+        status = mixprec_check_valid_(valid, rows, columns);
     MIXPREC_RUN_(status, n,
                  mixprec_softmax_backward_run_(mixprec_tensor_of_(dx, dx_type), mixprec_tensor_of_(dy, dy_type),
-                                               mixprec_tensor_of_(y, y_type), rows, columns));
+                                               mixprec_tensor_of_(y, y_type), valid, rows, columns));
+}
+MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                    mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                    size_t rows, size_t columns) {
+    return mixprec_softmax_backward_any_(dx, dx_type, dy, dy_type, y, y_type, NULL, 0, rows, columns);
+}
+MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dtype dx_type, const void *dy,
+                                                           mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
+                                                           const int32_t *valid, size_t rows, size_t columns) {
+    return mixprec_softmax_backward_any_(dx, dx_type, dy, dy_type, y, y_type, valid, 1, rows, columns);
 }
 
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,

@@ -2,9 +2,13 @@
    each of them needs. `make train` builds and runs it; --help lists the options. It prints a table and writes results.csv
    and report.html.
 
-   The model: 8 characters of context, embeddings of 16 numbers, three hidden layers of 128 tanh units, a softmax over
-   the characters that occur. Adam, batches of 512, 300 steps of a cosine schedule. Every number that a real program
-   would keep in low precision is kept in it: weights, activations and gradients have the storage type of their mode. */
+   Two models. An MLP: 8 characters of context, embeddings of 16 numbers, three hidden layers of 128 tanh units, a softmax
+   over the characters that occur. A transformer: windows of 32 characters, a pre-norm block of causal attention with four
+   heads and an MLP with GELU, 64 channels. Adam, 512 characters to predict in a step, 300 steps of a cosine schedule.
+
+   Every number that a real program would keep in low precision is kept in it: weights, activations and gradients have the
+   storage type of their mode. What PyTorch's autocast keeps in fp32 is fp32: the transformer's residual stream,
+   normalisation and its parameters, embeddings, what is inside softmax and the loss. */
 #define _POSIX_C_SOURCE 200809L
 #define MIXPREC_IMPLEMENTATION
 #include "train.h"
@@ -16,7 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONTEXT = 8, WIDTH = 16, HIDDEN = 128, LAYERS = 4, BATCH = 512, VALIDATION = 8192, CURVE = 2048 };
+enum { CONTEXT = 8, LAYERS = 4 };                                                   /* the MLP */
+enum { WINDOW = 32, CHANNELS = 64, HEADS = 4, HEAD = CHANNELS / HEADS, NORMS = 3 }; /* the transformer */
+enum { BATCH = 512, VALIDATION = 8192, CURVE = 2048 };
 
 /* ---- what is compared ---- */
 
@@ -48,21 +54,29 @@ static const mode modes[] = {
 
 typedef struct task {
     const char *name;
+    int transformer, width, hidden; /* the MLP's embedding and layers */
     double learning_rate;
-    double divisor; /* the loss is divided by this, besides the batch: micro-batches that are accumulated */
-    int only_bf16;  /* compare the ways to hold weights */
+    int steps;
+    int micro_batches; /* the loss is divided by this besides the batch, and the gradients are added up in fp32 */
+    int all;           /* run them all, not one in the place of all */
+    int by_default;
+    const char *only; /* the modes that are worth it; NULL: all */
 } task;
+#define SCALING_MODES "fp32 fp16-unscaled fp16-dynamic bf16 fp8-current fp8-unscaled"
 static const task tasks[] = {
-    {"plain", 2e-3, 1, 0},
-    {"accumulated-1024", 2e-3, 1024, 0},
-    {"small-rate", 2e-4, 1, 1},
+    {"plain", 0, 16, 128, 2e-3, 300, 1, 0, 1, NULL},
+    {"accumulated-1024", 0, 16, 128, 2e-3, 300, 1024, 0, 1, NULL},
+    {"small-rate", 0, 16, 128, 2e-4, 300, 1, 0, 1, "fp32 bf16 bf16-pure-nearest bf16-pure-stochastic bf16-pure-kahan"},
+    {"transformer", 1, 0, 0, 3e-3, 300, 1, 0, 1, NULL},
+    {"accumulated-small", 0, 4, 48, 3e-2, 32, 1024, 0, 0, SCALING_MODES},
+    {"accumulated-real", 0, 4, 48, 3e-2, 32, 1024, 1, 0, SCALING_MODES},
 };
 #define TASK_COUNT ((int)(sizeof tasks / sizeof *tasks))
 
 static struct {
     const char *data, *out, *task, *mode;
     int steps, seeds, threads;
-} option = {NULL, "build/train", NULL, NULL, 300, 3, 0};
+} option = {NULL, "build/train", NULL, NULL, 0, 3, 0};
 
 static void fail(const char *format, const char *text) {
     fprintf(stderr, "train: ");
@@ -127,15 +141,20 @@ static void prepare_text(void) {
         fail("%s is too short: 20,000 characters are the least", option.data ? option.data : "the text");
 }
 
-/* n windows of a text at random: their contexts, and the characters that follow. */
-static void draw(const int32_t *text, size_t size, uint64_t seed, uint64_t first, size_t n, int32_t *contexts,
-                 int32_t *targets) {
-    size_t i, j;
-    for (i = 0; i < n; i++) {
-        size_t at = (size_t)((uint64_t)mixprec_random_bits(seed, first + i) * (size - CONTEXT) >> 32);
-        for (j = 0; j < CONTEXT; j++)
-            contexts[i * CONTEXT + j] = text[at + j];
-        targets[i] = text[at + CONTEXT];
+/* n characters to predict, at random: targets[i] follows the CONTEXT ones at inputs[i * CONTEXT]; or, in windows, the
+   ones from the start of its window to inputs[i]. */
+static void draw(const int32_t *text, size_t size, uint64_t seed, uint64_t first, size_t n, int windows,
+                 int32_t *inputs, int32_t *targets) {
+    size_t length = windows ? WINDOW : CONTEXT, count = windows ? n / WINDOW : n, i, j;
+    for (i = 0; i < count; i++) {
+        size_t at = (size_t)((uint64_t)mixprec_random_bits(seed, first + i) * (size - length) >> 32);
+        for (j = 0; j < length; j++) {
+            inputs[i * length + j] = text[at + j];
+            if (windows)
+                targets[i * length + j] = text[at + j + 1];
+        }
+        if (!windows)
+            targets[i] = text[at + length];
     }
 }
 
@@ -144,7 +163,9 @@ static void draw(const int32_t *text, size_t size, uint64_t seed, uint64_t first
 /* A tensor of weights with its gradient and the optimiser's state. */
 typedef struct parameter {
     size_t n;
-    float *master, *moment1, *moment2, *sum; /* sum: the gradient accumulated over micro-batches */
+    mixprec_dtype dtype; /* of the gradient, and of what layers read where `model` is not NULL */
+    float *master, *moment1, *moment2;
+    float *sum; /* the gradient accumulated over micro-batches */
     void *model, *compensation, *grad;
 } parameter;
 
@@ -157,63 +178,92 @@ typedef struct quantised {
     float history[16];
 } quantised;
 
+/* y = x W + b. */
+typedef struct linear {
+    size_t inputs, outputs;
+    parameter *weight, *bias;
+    quantised q_input, q_weight, q_gradient; /* in the modes of fp8 */
+} linear;
+
 typedef struct run {
     const mode *mode;
     const task *task;
     uint64_t seed;
+    int steps;
     mixprec_dtype dtype; /* the mode's */
-    parameter embedding, weight[LAYERS], bias[LAYERS];
+    parameter parameters[32];
+    int parameter_count;
+    void *memory[256];
+    int memory_count;
+
+    /* the MLP */
+    parameter *embedding;
+    linear layer[LAYERS];
     void *input[LAYERS], *linear[LAYERS]; /* of a layer: what it reads, and before the activation */
-    quantised q_input[LAYERS], q_weight[LAYERS], q_gradient[LAYERS];
-    void *gradient, *next_gradient; /* of linear[l], and of input[l] */
+
+    /* the transformer */
+    parameter *position, *gamma[NORMS], *beta[NORMS];
+    linear qkv, project, up, down, head;
+    float *stream[NORMS], *mean[NORMS], *rstd[NORMS]; /* what a norm reads, and its statistics */
+    void *normed[NORMS], *qkv_out, *probabilities, *attended, *up_out, *activated;
+    float *stream_gradient, *addend;
+    void *score_gradient;
+    int32_t *positions, *valid;
+
+    void *logits;
+    void *gradient, *next_gradient; /* of what a layer writes, and of what it reads */
     float *scratch, *losses, *sums;
     mixprec_scaler scaler;
     mixprec_adam adam;
-    int measuring;
+    int first, measuring; /* first: of a step's micro-batches */
     double nonzero, flushed;
     size_t bytes;
     train_result *result;
 } run;
 
-static size_t inputs_of(int layer) {
-    (void)layer; /* CONTEXT * WIDTH == HIDDEN */
-    return HIDDEN;
-}
-static size_t outputs_of(int layer) {
-    return layer == LAYERS - 1 ? vocabulary : HIDDEN;
-}
-
 static void *allocate(run *r, size_t bytes, int counts) {
     void *memory = calloc(1, bytes ? bytes : 1);
-    if (!memory)
+    if (!memory || r->memory_count == (int)(sizeof r->memory / sizeof *r->memory))
         fail("no memory for %s", r->mode->name);
+    r->memory[r->memory_count++] = memory;
     if (counts)
         r->bytes += bytes;
     return memory;
 }
-
-static void make_parameter(run *r, parameter *p, size_t n, double spread, uint64_t stream) {
-    size_t size = mixprec_dtype_size(r->dtype), i;
-    p->n = n;
-    p->moment1 = (float *)allocate(r, n * 4, 1);
-    p->moment2 = (float *)allocate(r, n * 4, 1);
-    p->grad = allocate(r, n * size, 1);
-    if (r->task->divisor > 1)
-        p->sum = (float *)allocate(r, n * 4, 1);
-    p->master = (float *)allocate(r, n * 4, r->mode->weights == MASTER);
-    for (i = 0; i < n; i++) { /* uniform, of standard deviation `spread` */
-        double u = mixprec_random_bits(r->seed << 8 | stream, i) / 4294967296.0 * 2 - 1;
-        p->master[i] = (float)(u * spread * 1.7320508075688772);
-    }
-    if (r->dtype == MIXPREC_F32 || r->mode->fp8)
-        return; /* products read the master weights, or a quantised copy of them */
-    p->model = allocate(r, n * size, 1);
-    check(mixprec_convert(p->model, r->dtype, p->master, MIXPREC_F32, n));
-    if (r->mode->weights == PURE_KAHAN)
-        p->compensation = allocate(r, n * size, 1);
+static void *tensor(run *r, size_t n) {
+    return allocate(r, n * mixprec_dtype_size(r->dtype), 1);
 }
-static const void *values_of(const run *r, const parameter *p, mixprec_dtype *dtype) {
-    *dtype = p->model ? r->dtype : MIXPREC_F32;
+static float *floats(run *r, size_t n) {
+    return (float *)allocate(r, n * sizeof(float), 1);
+}
+
+/* Uniform weights of mean `mean` and standard deviation `spread`. low: a matrix product reads them, or everything is in
+   low precision. */
+static parameter *make_parameter(run *r, size_t n, double mean, double spread, uint64_t stream, int low) {
+    parameter *p = &r->parameters[r->parameter_count++];
+    size_t i;
+    p->n = n;
+    p->dtype = low || r->mode->weights != MASTER ? r->dtype : MIXPREC_F32;
+    p->moment1 = floats(r, n);
+    p->moment2 = floats(r, n);
+    p->grad = allocate(r, n * mixprec_dtype_size(p->dtype), 1);
+    if (r->task->micro_batches > 1)
+        p->sum = floats(r, n);
+    p->master = (float *)allocate(r, n * sizeof(float), r->mode->weights == MASTER);
+    for (i = 0; i < n; i++) {
+        double u = mixprec_random_bits(r->seed << 8 | stream, i) / 4294967296.0 * 2 - 1;
+        p->master[i] = (float)(mean + u * spread * 1.7320508075688772);
+    }
+    if (p->dtype == MIXPREC_F32 || r->mode->fp8)
+        return p; /* layers read the master weights, or a quantised copy of them */
+    p->model = allocate(r, n * mixprec_dtype_size(p->dtype), 1);
+    check(mixprec_convert(p->model, p->dtype, p->master, MIXPREC_F32, n));
+    if (r->mode->weights == PURE_KAHAN)
+        p->compensation = allocate(r, n * mixprec_dtype_size(p->dtype), 1);
+    return p;
+}
+static const void *values_of(const parameter *p, mixprec_dtype *dtype) {
+    *dtype = p->model ? p->dtype : MIXPREC_F32;
     return p->model ? p->model : p->master;
 }
 
@@ -224,32 +274,87 @@ static void make_quantised(run *r, quantised *q, mixprec_dtype dtype, size_t n) 
     check(mixprec_delayed_scaling_init(&q->delayed, dtype, q->history, 16));
 }
 
+static void make_linear(run *r, linear *l, size_t inputs, size_t outputs, uint64_t stream) {
+    l->inputs = inputs;
+    l->outputs = outputs;
+    l->weight = make_parameter(r, inputs * outputs, 0, 1 / sqrt((double)inputs), stream, 1);
+    l->bias = make_parameter(r, outputs, 0, 0, 50, 1);
+    if (r->mode->fp8) {
+        make_quantised(r, &l->q_input, MIXPREC_E4M3, BATCH * inputs);
+        make_quantised(r, &l->q_weight, MIXPREC_E4M3, inputs * outputs);
+        make_quantised(r, &l->q_gradient, MIXPREC_E5M2, BATCH * outputs);
+    }
+}
+
+static void make_mlp(run *r) {
+    size_t hidden = (size_t)r->task->hidden, inputs = CONTEXT * (size_t)r->task->width, l;
+    r->embedding = make_parameter(r, vocabulary * (size_t)r->task->width, 0, 1, 100, 1);
+    for (l = 0; l < LAYERS; l++) {
+        make_linear(r, &r->layer[l], l ? hidden : inputs, l < LAYERS - 1 ? hidden : vocabulary, l);
+        r->linear[l] = tensor(r, BATCH * r->layer[l].outputs);
+        /* fp8 keeps the quantised input only */
+        r->input[l] = r->mode->fp8 && l > 0 ? r->input[0]
+                                            : tensor(r, BATCH * (hidden > inputs ? hidden : inputs));
+    }
+    r->logits = r->linear[LAYERS - 1];
+}
+
+static void make_transformer(run *r) {
+    size_t i;
+    r->embedding = make_parameter(r, vocabulary * CHANNELS, 0, 0.5, 100, 0);
+    r->position = make_parameter(r, WINDOW * CHANNELS, 0, 0.1, 101, 0);
+    for (i = 0; i < NORMS; i++) {
+        r->gamma[i] = make_parameter(r, CHANNELS, 1, 0, 50, 0);
+        r->beta[i] = make_parameter(r, CHANNELS, 0, 0, 50, 0);
+        r->stream[i] = floats(r, BATCH * CHANNELS);
+        r->mean[i] = floats(r, BATCH);
+        r->rstd[i] = floats(r, BATCH);
+        r->normed[i] = r->mode->fp8 && i > 0 ? r->normed[0] : tensor(r, BATCH * CHANNELS);
+    }
+    make_linear(r, &r->qkv, CHANNELS, 3 * CHANNELS, 1);
+    make_linear(r, &r->project, CHANNELS, CHANNELS, 2);
+    make_linear(r, &r->up, CHANNELS, 4 * CHANNELS, 3);
+    make_linear(r, &r->down, 4 * CHANNELS, CHANNELS, 4);
+    make_linear(r, &r->head, CHANNELS, vocabulary, 5);
+    r->qkv_out = tensor(r, BATCH * 3 * CHANNELS);
+    r->probabilities = tensor(r, HEADS * BATCH * WINDOW);
+    r->attended = tensor(r, BATCH * CHANNELS);
+    r->up_out = tensor(r, BATCH * 4 * CHANNELS);
+    r->activated = tensor(r, BATCH * 4 * CHANNELS);
+    r->logits = tensor(r, BATCH * vocabulary);
+    r->stream_gradient = floats(r, BATCH * CHANNELS);
+    r->addend = floats(r, BATCH * CHANNELS);
+    r->score_gradient = tensor(r, HEADS * BATCH * WINDOW);
+    r->positions = (int32_t *)allocate(r, BATCH * sizeof *r->positions, 0);
+    r->valid = (int32_t *)allocate(r, HEADS * BATCH * sizeof *r->valid, 0);
+    for (i = 0; i < BATCH; i++)
+        r->positions[i] = (int32_t)(i % WINDOW);
+    for (i = 0; i < HEADS * BATCH; i++)
+        r->valid[i] = (int32_t)(i % WINDOW + 1);
+}
+
 static void start(run *r, const mode *m, const task *t, int seed, train_result *result) {
-    size_t widest = vocabulary > HIDDEN ? vocabulary : HIDDEN, size = mixprec_dtype_size(m->dtype);
-    int l;
+    size_t widest = 4 * CHANNELS > vocabulary ? 4 * CHANNELS : vocabulary, i, most = HEADS * BATCH * WINDOW;
     memset(r, 0, sizeof *r);
     r->mode = m;
     r->task = t;
     r->seed = (uint64_t)seed;
+    r->steps = option.steps ? option.steps : t->steps;
     r->dtype = m->dtype;
     r->result = result;
-    make_parameter(r, &r->embedding, vocabulary * WIDTH, 1, 100);
-    for (l = 0; l < LAYERS; l++) {
-        make_parameter(r, &r->weight[l], inputs_of(l) * outputs_of(l), 1 / sqrt((double)inputs_of(l)), (uint64_t)l);
-        make_parameter(r, &r->bias[l], outputs_of(l), 0, 50);
-        r->linear[l] = allocate(r, BATCH * outputs_of(l) * size, 1);
-        r->input[l] = m->fp8 && l > 0 ? r->input[0] : allocate(r, BATCH * inputs_of(l) * size, 1);
-        if (m->fp8) {
-            make_quantised(r, &r->q_input[l], MIXPREC_E4M3, BATCH * inputs_of(l));
-            make_quantised(r, &r->q_weight[l], MIXPREC_E4M3, inputs_of(l) * outputs_of(l));
-            make_quantised(r, &r->q_gradient[l], MIXPREC_E5M2, BATCH * outputs_of(l));
-        }
+    if (t->transformer)
+        make_transformer(r);
+    else {
+        widest = (size_t)t->hidden > vocabulary ? (size_t)t->hidden : vocabulary;
+        make_mlp(r);
     }
-    r->gradient = allocate(r, BATCH * widest * size, 1);
-    r->next_gradient = allocate(r, BATCH * widest * size, 1);
+    r->gradient = tensor(r, BATCH * widest);
+    r->next_gradient = tensor(r, BATCH * widest);
     r->losses = (float *)allocate(r, BATCH * sizeof(float), 0);
-    r->sums = (float *)allocate(r, (vocabulary * WIDTH + widest) * sizeof(float), 1);
-    r->scratch = (float *)allocate(r, (BATCH + HIDDEN) * widest * sizeof(float), 0);
+    for (i = 0; i < (size_t)r->parameter_count; i++)
+        most = r->parameters[i].n > most ? r->parameters[i].n : most;
+    r->sums = floats(r, r->embedding->n > widest ? r->embedding->n : widest);
+    r->scratch = (float *)allocate(r, (most > BATCH * widest ? most : BATCH * widest) * sizeof(float), 0);
     mixprec_adam_init(&r->adam);
     mixprec_scaler_init(&r->scaler);
     r->scaler.growth_interval = 50; /* of 300 steps, not of 100,000 */
@@ -257,22 +362,9 @@ static void start(run *r, const mode *m, const task *t, int seed, train_result *
         check(mixprec_scaler_init_static(&r->scaler, 65536));
 }
 
-static void free_parameter(parameter *p) {
-    free(p->master), free(p->moment1), free(p->moment2), free(p->sum), free(p->model), free(p->compensation);
-    free(p->grad);
-}
 static void finish(run *r) {
-    int l;
-    free_parameter(&r->embedding);
-    for (l = 0; l < LAYERS; l++) {
-        free_parameter(&r->weight[l]);
-        free_parameter(&r->bias[l]);
-        free(r->linear[l]);
-        if (l == 0 || !r->mode->fp8)
-            free(r->input[l]);
-        free(r->q_input[l].data), free(r->q_weight[l].data), free(r->q_gradient[l].data);
-    }
-    free(r->gradient), free(r->next_gradient), free(r->losses), free(r->sums), free(r->scratch);
+    while (r->memory_count)
+        free(r->memory[--r->memory_count]);
 }
 
 /* Counts what narrowing n numbers, times scale, to a dtype does to them. */
@@ -291,20 +383,17 @@ static void measure(run *r, const void *x, mixprec_dtype x_type, size_t n, mixpr
         r->result->exponents[i] += (double)stats.exponents[i];
 }
 
-/* C = op(A) op(B), to the mode's dtype; measured, by way of fp32, which has the same bits. */
-static void product(run *r, mixprec_gemm_desc *d, int is_gradient) {
-    size_t n = d->m * d->n;
-    void *c = d->c;
-    d->c_type = r->dtype;
-    if (!is_gradient || !r->measuring) {
-        check(mixprec_gemm_ex(d));
+/* Where a gradient of the mode's dtype is computed: in its place; or, to be measured, in fp32, and narrow_measured
+   brings it there. The bits are the same: every result is narrowed once from fp32. */
+static void *measured(run *r, void *to, mixprec_dtype *dtype) {
+    *dtype = r->measuring ? MIXPREC_F32 : r->dtype;
+    return r->measuring ? r->scratch : to;
+}
+static void narrow_measured(run *r, void *to, size_t n) {
+    if (!r->measuring)
         return;
-    }
-    d->c = r->scratch;
-    d->c_type = MIXPREC_F32;
-    check(mixprec_gemm_ex(d));
     measure(r, r->scratch, MIXPREC_F32, n, r->dtype, 0);
-    check(mixprec_convert(c, r->dtype, r->scratch, MIXPREC_F32, n));
+    check(mixprec_convert(to, r->dtype, r->scratch, MIXPREC_F32, n));
 }
 
 /* A tensor to fp8 as the mode has it. The scales of delayed scaling follow only in training. */
@@ -329,7 +418,7 @@ static void quantise(run *r, quantised *q, const void *x, mixprec_dtype x_type, 
         check(mixprec_delayed_scaling_update(&q->delayed, amax));
 }
 
-/* An operand of a product: a tensor of the mode's dtype, or its quantised form. */
+/* An operand of a product: a tensor, or its quantised form. */
 static void operand(const run *r, const quantised *q, const void *x, mixprec_dtype dtype, const void **data,
                     mixprec_dtype *type, mixprec_scales *scales) {
     *data = r->mode->fp8 ? q->data : x;
@@ -338,157 +427,345 @@ static void operand(const run *r, const quantised *q, const void *x, mixprec_dty
         scales->values = &q->scale;
 }
 
-/* From characters to logits, which are in linear[LAYERS - 1]. */
-static void forward(run *r, const int32_t *contexts, size_t n, int training) {
+/* y = x W + b, or, for a residual, y = y + x W + b: rows of x in the mode's dtype. */
+static void linear_forward(run *r, linear *l, const void *x, size_t rows, void *y, mixprec_dtype y_type, int residual,
+                           int training) {
+    static const double one = 1;
     mixprec_dtype dtype;
-    const void *values = values_of(r, &r->embedding, &dtype);
-    int l;
-    check(mixprec_embedding(r->input[0], r->dtype, values, dtype, contexts, n * CONTEXT, vocabulary, WIDTH));
-    for (l = 0; l < LAYERS; l++) {
-        mixprec_gemm_desc d;
-        memset(&d, 0, sizeof d);
-        values = values_of(r, &r->weight[l], &dtype);
-        if (r->mode->fp8) {
-            quantise(r, &r->q_input[l], r->input[l], r->dtype, n * inputs_of(l), training);
-            quantise(r, &r->q_weight[l], values, dtype, r->weight[l].n, training);
-        }
-        d.m = n;
-        d.n = outputs_of(l);
-        d.k = inputs_of(l);
-        operand(r, &r->q_input[l], r->input[l], r->dtype, &d.a, &d.a_type, &d.scale_a);
-        operand(r, &r->q_weight[l], values, dtype, &d.b, &d.b_type, &d.scale_b);
-        d.bias = values_of(r, &r->bias[l], &d.bias_type);
-        d.c = r->linear[l];
-        product(r, &d, 0);
-        if (l < LAYERS - 1)
-            check(mixprec_activate(r->input[l + 1], r->dtype, r->linear[l], r->dtype, n * HIDDEN,
-                                   MIXPREC_ACTIVATION_TANH));
+    const void *values = values_of(l->weight, &dtype);
+    mixprec_gemm_desc d;
+    if (r->mode->fp8) {
+        quantise(r, &l->q_input, x, r->dtype, rows * l->inputs, training);
+        if (!training || r->first) /* the weights stay through the micro-batches of a step */
+            quantise(r, &l->q_weight, values, dtype, l->weight->n, training);
     }
+    memset(&d, 0, sizeof d);
+    d.m = rows;
+    d.n = l->outputs;
+    d.k = l->inputs;
+    operand(r, &l->q_input, x, r->dtype, &d.a, &d.a_type, &d.scale_a);
+    operand(r, &l->q_weight, values, dtype, &d.b, &d.b_type, &d.scale_b);
+    d.bias = values_of(l->bias, &d.bias_type);
+    d.beta = residual ? &one : NULL;
+    d.c = y;
+    d.c_type = y_type;
+    check(mixprec_gemm_ex(&d));
 }
 
 /* A gradient summed in fp32 goes to where the optimiser reads it. */
 static void store_gradient(run *r, parameter *p) {
-    measure(r, r->sums, MIXPREC_F32, p->n, r->dtype, 0);
-    check(mixprec_convert(p->grad, r->dtype, r->sums, MIXPREC_F32, p->n));
+    measure(r, r->sums, MIXPREC_F32, p->n, p->dtype, 0);
+    check(mixprec_convert(p->grad, p->dtype, r->sums, MIXPREC_F32, p->n));
+}
+static float *zero_sums(run *r, const parameter *p) {
+    return (float *)memset(r->sums, 0, p->n * sizeof *r->sums);
 }
 
-static void backward(run *r, const int32_t *contexts, const int32_t *targets) {
-    double scale = (double)mixprec_scaler_scale(&r->scaler, 1) / BATCH / r->task->divisor;
+/* From dy, BATCH rows: dW = x^T dy, db, dx = dy W^T. */
+static void linear_backward(run *r, linear *l, const void *x, const void *dy, void *dx) {
+    mixprec_gemm_desc d;
+    mixprec_dtype dtype;
+    const void *values = values_of(l->weight, &dtype);
+    if (r->mode->fp8)
+        quantise(r, &l->q_gradient, dy, r->dtype, BATCH * l->outputs, 1);
+    memset(&d, 0, sizeof d);
+    d.m = l->inputs;
+    d.n = l->outputs;
+    d.k = BATCH;
+    d.trans_a = MIXPREC_TRANS;
+    operand(r, &l->q_input, x, r->dtype, &d.a, &d.a_type, &d.scale_a);
+    operand(r, &l->q_gradient, dy, r->dtype, &d.b, &d.b_type, &d.scale_b);
+    d.c = measured(r, l->weight->grad, &d.c_type);
+    check(mixprec_gemm_ex(&d));
+    narrow_measured(r, l->weight->grad, l->weight->n);
+    check(mixprec_bias_gradient(zero_sums(r, l->bias), dy, r->dtype, BATCH, l->outputs, 0));
+    store_gradient(r, l->bias);
+    memset(&d, 0, sizeof d);
+    d.m = BATCH;
+    d.n = l->inputs;
+    d.k = l->outputs;
+    d.trans_b = MIXPREC_TRANS;
+    operand(r, &l->q_gradient, dy, r->dtype, &d.a, &d.a_type, &d.scale_a);
+    operand(r, &l->q_weight, values, dtype, &d.b, &d.b_type, &d.scale_b);
+    d.c = measured(r, dx, &d.c_type);
+    check(mixprec_gemm_ex(&d));
+    narrow_measured(r, dx, BATCH * l->inputs);
+}
+
+static void swap_gradients(run *r) {
+    void *swap = r->gradient;
+    r->gradient = r->next_gradient;
+    r->next_gradient = swap;
+}
+
+/* ---- the MLP ---- */
+
+static void mlp_forward(run *r, const int32_t *contexts, int training) {
+    mixprec_dtype dtype;
+    const void *values = values_of(r->embedding, &dtype);
     int l;
-    if (r->mode->scaling == UNSCALED)
-        scale = 1.0 / BATCH / r->task->divisor;
-    if (r->measuring) {
-        check(mixprec_cross_entropy(r->scratch, MIXPREC_F32, NULL, r->linear[LAYERS - 1], r->dtype, targets, BATCH,
-                                    vocabulary, scale));
-        measure(r, r->scratch, MIXPREC_F32, BATCH * vocabulary, r->dtype, 0);
+    check(mixprec_embedding(r->input[0], r->dtype, values, dtype, contexts, BATCH * CONTEXT, vocabulary,
+                            (size_t)r->task->width));
+    for (l = 0; l < LAYERS; l++) {
+        linear_forward(r, &r->layer[l], r->input[l], BATCH, r->linear[l], r->dtype, 0, training);
+        if (l < LAYERS - 1)
+            check(mixprec_activate(r->input[l + 1], r->dtype, r->linear[l], r->dtype, BATCH * r->layer[l].outputs,
+                                   MIXPREC_ACTIVATION_TANH));
     }
-    check(mixprec_cross_entropy(r->gradient, r->dtype, NULL, r->linear[LAYERS - 1], r->dtype, targets, BATCH,
-                                vocabulary, scale));
+}
+
+/* From the gradient of the logits, which is in r->gradient. */
+static void mlp_backward(run *r, const int32_t *contexts) {
+    int l;
     for (l = LAYERS - 1; l >= 0; l--) {
-        mixprec_gemm_desc d;
-        mixprec_dtype dtype;
-        const void *values = values_of(r, &r->weight[l], &dtype);
-        void *swap;
-        if (r->mode->fp8)
-            quantise(r, &r->q_gradient[l], r->gradient, r->dtype, BATCH * outputs_of(l), 1);
-        memset(&d, 0, sizeof d); /* dW = X^T dY */
-        d.m = inputs_of(l);
-        d.n = outputs_of(l);
-        d.k = BATCH;
-        d.trans_a = MIXPREC_TRANS;
-        operand(r, &r->q_input[l], r->input[l], r->dtype, &d.a, &d.a_type, &d.scale_a);
-        operand(r, &r->q_gradient[l], r->gradient, r->dtype, &d.b, &d.b_type, &d.scale_b);
-        d.c = r->weight[l].grad;
-        product(r, &d, 1);
-        memset(r->sums, 0, r->bias[l].n * sizeof *r->sums);
-        check(mixprec_bias_gradient(r->sums, r->gradient, r->dtype, BATCH, outputs_of(l), 0));
-        store_gradient(r, &r->bias[l]);
-        memset(&d, 0, sizeof d); /* dX = dY W^T */
-        d.m = BATCH;
-        d.n = inputs_of(l);
-        d.k = outputs_of(l);
-        d.trans_b = MIXPREC_TRANS;
-        operand(r, &r->q_gradient[l], r->gradient, r->dtype, &d.a, &d.a_type, &d.scale_a);
-        operand(r, &r->q_weight[l], values, dtype, &d.b, &d.b_type, &d.scale_b);
-        d.c = r->next_gradient;
-        product(r, &d, 1);
+        linear_backward(r, &r->layer[l], r->input[l], r->gradient, r->next_gradient);
         if (l > 0)
             check(mixprec_activate_backward(r->next_gradient, r->dtype, r->next_gradient, r->dtype, r->linear[l - 1],
-                                            r->dtype, BATCH * HIDDEN, MIXPREC_ACTIVATION_TANH));
-        swap = r->gradient;
-        r->gradient = r->next_gradient;
-        r->next_gradient = swap;
+                                            r->dtype, BATCH * r->layer[l].inputs, MIXPREC_ACTIVATION_TANH));
+        swap_gradients(r);
     }
-    memset(r->sums, 0, r->embedding.n * sizeof *r->sums);
-    check(mixprec_embedding_gradient(r->sums, r->gradient, r->dtype, contexts, BATCH * CONTEXT, vocabulary, WIDTH));
-    store_gradient(r, &r->embedding);
+    check(mixprec_embedding_gradient(zero_sums(r, r->embedding), r->gradient, r->dtype, contexts, BATCH * CONTEXT,
+                                     vocabulary, (size_t)r->task->width));
+    store_gradient(r, r->embedding);
 }
 
-/* The tensors of weights, one after the other. */
-static parameter *parameter_of(run *r, int i) {
-    return i == 0 ? &r->embedding : i <= LAYERS ? &r->weight[i - 1] : &r->bias[i - 1 - LAYERS];
+/* ---- the transformer ---- */
+
+/* The matrices of all windows and heads inside a tensor: elements from one row to the next, from one window to the next,
+   from one head to the next. */
+typedef struct view {
+    void *data;
+    mixprec_dtype dtype;
+    size_t ld, window, head;
+} view;
+static view view_of(void *data, mixprec_dtype dtype, size_t columns, size_t first) {
+    view v;
+    v.data = (char *)data + first * mixprec_dtype_size(dtype);
+    v.dtype = dtype;
+    v.ld = columns;
+    v.window = WINDOW * columns;
+    v.head = HEAD;
+    return v;
 }
-#define PARAMETERS (1 + 2 * LAYERS)
+static view scores_of(void *data, mixprec_dtype dtype) {
+    view v = view_of(data, dtype, WINDOW, 0);
+    v.head = BATCH * WINDOW;
+    return v;
+}
+
+/* C = alpha op(A) op(B) for every head of every window: a batch for each head. */
+static void attend(view c, mixprec_transpose ta, view a, mixprec_transpose tb, view b, size_t n, size_t k, double alpha,
+                   mixprec_triangle triangle) {
+    size_t h;
+    for (h = 0; h < HEADS; h++) {
+        mixprec_gemm_desc d;
+        memset(&d, 0, sizeof d);
+        d.trans_a = ta;
+        d.trans_b = tb;
+        d.m = WINDOW;
+        d.n = n;
+        d.k = k;
+        d.alpha = &alpha;
+        d.a = (char *)a.data + h * a.head * mixprec_dtype_size(a.dtype);
+        d.a_type = a.dtype;
+        d.lda = a.ld;
+        d.b = (char *)b.data + h * b.head * mixprec_dtype_size(b.dtype);
+        d.b_type = b.dtype;
+        d.ldb = b.ld;
+        d.c = (char *)c.data + h * c.head * mixprec_dtype_size(c.dtype);
+        d.c_type = c.dtype;
+        d.ldc = c.ld;
+        d.batch = BATCH / WINDOW;
+        d.stride_a = a.window;
+        d.stride_b = b.window;
+        d.stride_c = c.window;
+        d.triangle = triangle; /* of scores the lower half is enough: what is above the diagonal is masked */
+        check(mixprec_gemm_ex(&d));
+    }
+}
+#define ATTENTION_SCALE (1 / sqrt((double)HEAD))
+static const mixprec_transpose no = MIXPREC_NO_TRANS, yes = MIXPREC_TRANS;
+
+/* Norm i reads a stream and gives what a product reads; the backward pass adds to the stream's gradient. */
+static void norm_forward(run *r, int i) {
+    mixprec_dtype dtype;
+    const void *gamma = values_of(r->gamma[i], &dtype), *beta = values_of(r->beta[i], &dtype);
+    check(mixprec_layer_norm(r->normed[i], r->dtype, r->mean[i], r->rstd[i], r->stream[i], MIXPREC_F32, gamma, beta,
+                             dtype, BATCH, CHANNELS, 1e-5));
+}
+static void norm_backward(run *r, int i, const void *dy) {
+    mixprec_dtype dtype;
+    const void *gamma = values_of(r->gamma[i], &dtype);
+    float *dgamma = r->sums, *dbeta = r->sums + CHANNELS;
+    memset(r->sums, 0, 2 * CHANNELS * sizeof *r->sums);
+    check(mixprec_layer_norm_backward(r->addend, MIXPREC_F32, dgamma, dbeta, dy, r->dtype, r->stream[i], MIXPREC_F32,
+                                      gamma, dtype, r->mean[i], r->rstd[i], BATCH, CHANNELS));
+    check(mixprec_convert(r->gamma[i]->grad, r->gamma[i]->dtype, dgamma, MIXPREC_F32, CHANNELS));
+    check(mixprec_convert(r->beta[i]->grad, r->beta[i]->dtype, dbeta, MIXPREC_F32, CHANNELS));
+    check(mixprec_accumulate(r->stream_gradient, r->addend, MIXPREC_F32, BATCH * CHANNELS, 1));
+}
+
+static void transformer_forward(run *r, const int32_t *tokens, int training) {
+    const size_t n = BATCH * CHANNELS;
+    view q = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, 0), k = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, CHANNELS);
+    view v = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, 2 * CHANNELS), p = scores_of(r->probabilities, r->dtype);
+    mixprec_dtype dtype;
+    const void *values = values_of(r->embedding, &dtype);
+    check(mixprec_embedding(r->stream[0], MIXPREC_F32, values, dtype, tokens, BATCH, vocabulary, CHANNELS));
+    values = values_of(r->position, &dtype);
+    check(mixprec_embedding(r->addend, MIXPREC_F32, values, dtype, r->positions, BATCH, WINDOW, CHANNELS));
+    check(mixprec_accumulate(r->stream[0], r->addend, MIXPREC_F32, n, 1));
+
+    norm_forward(r, 0);
+    linear_forward(r, &r->qkv, r->normed[0], BATCH, r->qkv_out, r->dtype, 0, training);
+    attend(p, no, q, yes, k, WINDOW, HEAD, ATTENTION_SCALE, MIXPREC_LOWER);
+    check(mixprec_softmax_masked(r->probabilities, r->dtype, r->probabilities, r->dtype, r->valid, HEADS * BATCH,
+                                 WINDOW));
+    attend(view_of(r->attended, r->dtype, CHANNELS, 0), no, p, no, v, HEAD, WINDOW, 1, MIXPREC_FULL);
+    memcpy(r->stream[1], r->stream[0], n * sizeof(float));
+    linear_forward(r, &r->project, r->attended, BATCH, r->stream[1], MIXPREC_F32, 1, training);
+
+    norm_forward(r, 1);
+    linear_forward(r, &r->up, r->normed[1], BATCH, r->up_out, r->dtype, 0, training);
+    check(mixprec_activate(r->activated, r->dtype, r->up_out, r->dtype, 4 * n, MIXPREC_ACTIVATION_GELU));
+    memcpy(r->stream[2], r->stream[1], n * sizeof(float));
+    linear_forward(r, &r->down, r->activated, BATCH, r->stream[2], MIXPREC_F32, 1, training);
+
+    norm_forward(r, 2);
+    linear_forward(r, &r->head, r->normed[2], BATCH, r->logits, r->dtype, 0, training);
+}
+
+/* From the gradient of the logits, which is in r->gradient. */
+static void transformer_backward(run *r, const int32_t *tokens) {
+    const size_t n = BATCH * CHANNELS;
+    view q = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, 0), k = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, CHANNELS);
+    view v = view_of(r->qkv_out, r->dtype, 3 * CHANNELS, 2 * CHANNELS), p = scores_of(r->probabilities, r->dtype);
+    view d_scores = scores_of(r->score_gradient, r->dtype), d_attended;
+    mixprec_dtype dtype;
+    void *to;
+    linear_backward(r, &r->head, r->normed[2], r->gradient, r->next_gradient);
+    memset(r->stream_gradient, 0, n * sizeof(float));
+    norm_backward(r, 2, r->next_gradient);
+
+    measure(r, r->stream_gradient, MIXPREC_F32, n, r->dtype, 0);
+    check(mixprec_convert(r->gradient, r->dtype, r->stream_gradient, MIXPREC_F32, n));
+    linear_backward(r, &r->down, r->activated, r->gradient, r->next_gradient);
+    check(mixprec_activate_backward(r->gradient, r->dtype, r->next_gradient, r->dtype, r->up_out, r->dtype, 4 * n,
+                                    MIXPREC_ACTIVATION_GELU));
+    linear_backward(r, &r->up, r->normed[1], r->gradient, r->next_gradient);
+    norm_backward(r, 1, r->next_gradient);
+
+    measure(r, r->stream_gradient, MIXPREC_F32, n, r->dtype, 0);
+    check(mixprec_convert(r->gradient, r->dtype, r->stream_gradient, MIXPREC_F32, n));
+    linear_backward(r, &r->project, r->attended, r->gradient, r->next_gradient);
+    d_attended = view_of(r->next_gradient, r->dtype, CHANNELS, 0);
+    attend(d_scores, no, d_attended, yes, v, WINDOW, HEAD, 1, MIXPREC_LOWER);
+    to = measured(r, r->score_gradient, &dtype);
+    check(mixprec_softmax_masked_backward(to, dtype, r->score_gradient, r->dtype, r->probabilities, r->dtype, r->valid,
+                                          HEADS * BATCH, WINDOW));
+    narrow_measured(r, r->score_gradient, HEADS * BATCH * WINDOW);
+    to = measured(r, r->gradient, &dtype); /* of q, k, v */
+    attend(view_of(to, dtype, 3 * CHANNELS, 0), no, d_scores, no, k, HEAD, WINDOW, ATTENTION_SCALE, MIXPREC_FULL);
+    attend(view_of(to, dtype, 3 * CHANNELS, CHANNELS), yes, d_scores, no, q, HEAD, WINDOW, ATTENTION_SCALE,
+           MIXPREC_FULL);
+    attend(view_of(to, dtype, 3 * CHANNELS, 2 * CHANNELS), yes, p, no, d_attended, HEAD, WINDOW, 1, MIXPREC_FULL);
+    narrow_measured(r, r->gradient, 3 * n);
+    linear_backward(r, &r->qkv, r->normed[0], r->gradient, r->next_gradient);
+    norm_backward(r, 0, r->next_gradient);
+
+    check(mixprec_embedding_gradient(zero_sums(r, r->embedding), r->stream_gradient, MIXPREC_F32, tokens, BATCH,
+                                     vocabulary, CHANNELS));
+    store_gradient(r, r->embedding);
+    check(mixprec_embedding_gradient(zero_sums(r, r->position), r->stream_gradient, MIXPREC_F32, r->positions, BATCH,
+                                     WINDOW, CHANNELS));
+    store_gradient(r, r->position);
+}
+
+/* ---- a step ---- */
+
+/* From characters to logits. */
+static void forward(run *r, const int32_t *inputs, int training) {
+    if (r->task->transformer)
+        transformer_forward(r, inputs, training);
+    else
+        mlp_forward(r, inputs, training);
+}
+
+static void backward(run *r, const int32_t *inputs, const int32_t *targets) {
+    double scale = r->mode->scaling == UNSCALED ? 1 : (double)mixprec_scaler_scale(&r->scaler, 1);
+    mixprec_dtype dtype;
+    void *to = measured(r, r->gradient, &dtype);
+    check(mixprec_cross_entropy(to, dtype, NULL, r->logits, r->dtype, targets, BATCH, vocabulary,
+                                scale / BATCH / r->task->micro_batches));
+    narrow_measured(r, r->gradient, BATCH * vocabulary);
+    if (r->task->transformer)
+        transformer_backward(r, inputs);
+    else
+        mlp_backward(r, inputs);
+}
+
+/* Adds a micro-batch's gradients to the step's, in fp32; `times`: as if so many micro-batches had them. */
+static void accumulate(run *r, float times) {
+    int i;
+    for (i = 0; i < r->parameter_count; i++) {
+        parameter *p = &r->parameters[i];
+        if (r->first)
+            memset(p->sum, 0, p->n * sizeof *p->sum);
+        check(mixprec_accumulate(p->sum, p->grad, p->dtype, p->n, times));
+    }
+}
 
 static void update(run *r, int step) {
     float inverse = r->mode->scaling == UNSCALED ? 1 : mixprec_inverse_scale(r->scaler.scale);
+    mixprec_parameter tensors[sizeof r->parameters / sizeof *r->parameters];
     int i;
-    if (r->mode->scaling != UNSCALED) {
-        for (i = 0; i < PARAMETERS; i++) {
-            parameter *p = parameter_of(r, i);
+    memset(tensors, 0, sizeof tensors);
+    for (i = 0; i < r->parameter_count; i++) {
+        parameter *p = &r->parameters[i];
+        mixprec_parameter *t = &tensors[i];
+        t->n = p->n;
+        t->grad = p->sum ? (void *)p->sum : p->grad;
+        t->grad_type = p->sum ? MIXPREC_F32 : p->dtype;
+        t->master = r->mode->weights == MASTER ? p->master : NULL;
+        t->model = p->model;
+        t->model_type = p->model ? p->dtype : MIXPREC_NONE;
+        t->compensation = p->compensation;
+        t->moment1 = p->moment1;
+        t->moment2 = p->moment2;
+        if (r->mode->weights == PURE_STOCHASTIC) {
+            t->round = MIXPREC_ROUND_STOCHASTIC;
+            t->seed = r->seed << 32 | (uint64_t)step << 8 | (uint64_t)i;
+        }
+        if (r->mode->scaling != UNSCALED) {
             double squares;
-            check(mixprec_sum_squares(&squares, p->grad, r->dtype, p->n));
+            check(mixprec_sum_squares(&squares, t->grad, t->grad_type, t->n));
             r->scaler.found_inf |= mixprec_found_inf(squares);
         }
-        if (!mixprec_scaler_update(&r->scaler)) {
-            r->result->skipped++;
-            return;
-        }
+    }
+    if (r->mode->scaling != UNSCALED && !mixprec_scaler_update(&r->scaler)) {
+        r->result->skipped++;
+        return;
     }
     r->adam.step++;
-    r->adam.learning_rate = mixprec_warmup_cosine(r->task->learning_rate, 0, (uint64_t)option.steps / 20,
-                                                  (uint64_t)option.steps, (uint64_t)step);
-    for (i = 0; i < PARAMETERS; i++) {
-        parameter *p = parameter_of(r, i);
-        mixprec_parameter tensor;
-        memset(&tensor, 0, sizeof tensor);
-        tensor.n = p->n;
-        tensor.grad = p->grad;
-        tensor.grad_type = r->dtype;
-        if (p->sum) { /* as if all micro-batches had this gradient */
-            memset(p->sum, 0, p->n * sizeof *p->sum);
-            check(mixprec_accumulate(p->sum, p->grad, r->dtype, p->n, (float)(r->task->divisor * (double)inverse)));
-            tensor.grad = p->sum;
-            tensor.grad_type = MIXPREC_F32;
-        }
-        tensor.master = r->mode->weights == MASTER ? p->master : NULL;
-        tensor.model = p->model;
-        tensor.model_type = p->model ? r->dtype : MIXPREC_NONE;
-        tensor.compensation = p->compensation;
-        tensor.moment1 = p->moment1;
-        tensor.moment2 = p->moment2;
-        if (r->mode->weights == PURE_STOCHASTIC) {
-            tensor.round = MIXPREC_ROUND_STOCHASTIC;
-            tensor.seed = r->seed << 32 | (uint64_t)step << 8 | (uint64_t)i;
-        }
-        check(mixprec_adam_step(&r->adam, &tensor, p->sum ? 1 : inverse, 1, 0));
-    }
+    r->adam.learning_rate =
+        mixprec_warmup_cosine(r->task->learning_rate, 0, (uint64_t)r->steps / 20, (uint64_t)r->steps, (uint64_t)step);
+    for (i = 0; i < r->parameter_count; i++)
+        check(mixprec_adam_step(&r->adam, &tensors[i], inverse, 1, 0));
 }
 
-/* The loss over n windows of the validation text, the same for all runs; *accuracy may be NULL. */
+/* The loss over n characters of the validation text, the same for all runs; *accuracy may be NULL. */
 static double validate(run *r, size_t n, double *accuracy) {
-    int32_t contexts[BATCH * CONTEXT], targets[BATCH];
+    int32_t inputs[BATCH * CONTEXT], targets[BATCH];
     double total = 0;
     size_t done, correct = 0, i, j;
     for (done = 0; done < n; done += BATCH) {
         double sum;
-        draw(validation_text, validation_size, 12345, done, BATCH, contexts, targets);
-        forward(r, contexts, BATCH, 0);
-        check(mixprec_cross_entropy(NULL, r->dtype, r->losses, r->linear[LAYERS - 1], r->dtype, targets, BATCH,
-                                    vocabulary, 1));
+        draw(validation_text, validation_size, 12345, done, BATCH, r->task->transformer, inputs, targets);
+        forward(r, inputs, 0);
+        check(mixprec_cross_entropy(NULL, r->dtype, r->losses, r->logits, r->dtype, targets, BATCH, vocabulary, 1));
         check(mixprec_sum(&sum, r->losses, MIXPREC_F32, BATCH));
         total += sum;
-        check(mixprec_convert(r->scratch, MIXPREC_F32, r->linear[LAYERS - 1], r->dtype, BATCH * vocabulary));
+        check(mixprec_convert(r->scratch, MIXPREC_F32, r->logits, r->dtype, BATCH * vocabulary));
         for (i = 0; i < BATCH; i++) {
             size_t best = 0;
             for (j = 1; j < vocabulary; j++)
@@ -508,25 +785,49 @@ static double seconds(void) { /* of this thread */
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static train_result *results;
+static int result_count, next_result, done_count;
+static const mode *mode_of[1024];
+static const task *task_of[1024];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void progress(const train_result *result, int step, double loss) {
+    if (!isatty(2))
+        return;
+    pthread_mutex_lock(&lock);
+    fprintf(stderr, "\r%3d of %d runs done; %s, %s, seed %d: step %d, loss %.3f%20s", done_count, result_count,
+            result->task, result->mode, result->seed, step, loss, "");
+    fflush(stderr);
+    pthread_mutex_unlock(&lock);
+}
+
 static void train(train_result *result, const mode *m, const task *t) {
-    int32_t contexts[BATCH * CONTEXT], targets[BATCH];
-    int step, every = option.steps / 16 + 1, timed = 0;
+    int32_t inputs[BATCH * CONTEXT], targets[BATCH];
+    int step, micro, every, timed = 0, runs = t->all ? t->micro_batches : 1;
     double time = 0;
     run r;
     start(&r, m, t, result->seed, result);
-    for (step = 0; step < option.steps; step++) {
+    every = r.steps / 16 + 1;
+    for (step = 0; step < r.steps; step++) {
         double begun;
         if (step % every == 0) {
             result->steps[result->points] = step;
-            result->losses[result->points++] = validate(&r, CURVE, NULL);
+            result->losses[result->points] = validate(&r, CURVE, NULL);
+            progress(result, step, result->losses[result->points++]);
         }
-        r.measuring = step % every == every / 2;
-        draw(train_text, train_size, r.seed + 1000, (uint64_t)step * BATCH, BATCH, contexts, targets);
         begun = seconds();
-        forward(&r, contexts, BATCH, 1);
-        backward(&r, contexts, targets);
+        for (micro = 0; micro < runs; micro++) {
+            r.first = micro == 0;
+            r.measuring = r.first && step % every == every / 2;
+            draw(train_text, train_size, r.seed + 1000, ((uint64_t)step * (uint64_t)runs + (uint64_t)micro) * BATCH,
+                 BATCH, t->transformer, inputs, targets);
+            forward(&r, inputs, 1);
+            backward(&r, inputs, targets);
+            if (t->micro_batches > 1)
+                accumulate(&r, (float)(t->micro_batches / runs));
+        }
         update(&r, step);
-        if (!r.measuring) {
+        if (step % every != every / 2) { /* measuring takes time */
             time += seconds() - begun;
             timed++;
         }
@@ -541,13 +842,14 @@ static void train(train_result *result, const mode *m, const task *t) {
     finish(&r);
 }
 
-/* ---- all runs ---- */
-
-static train_result *results;
-static int result_count, next_result, done_count;
-static const mode *mode_of[1024];
-static const task *task_of[1024];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Is a name one of a list? */
+static int names(const char *list, const char *name) {
+    size_t length = strlen(name);
+    const char *at = list;
+    while ((at = strstr(at, name)) && !((at == list || at[-1] == ' ') && (!at[length] || at[length] == ' ')))
+        at++;
+    return at != NULL;
+}
 
 static void plan(void) {
     int t, m, seed;
@@ -556,11 +858,11 @@ static void plan(void) {
         fail("no memory for %s", "the results");
     for (t = 0; t < TASK_COUNT; t++)
         for (m = 0; m < MODE_COUNT; m++) {
-            if (option.task && strcmp(option.task, tasks[t].name))
+            if (option.task ? strcmp(option.task, tasks[t].name) != 0 : !tasks[t].by_default)
                 continue;
             if (m > 0 && option.mode && strcmp(option.mode, modes[m].name))
                 continue;
-            if (tasks[t].only_bf16 && m > 0 && (modes[m].dtype != MIXPREC_BF16 || modes[m].fp8))
+            if (tasks[t].only && !names(tasks[t].only, modes[m].name))
                 continue;
             for (seed = 1; seed <= option.seeds; seed++) {
                 task_of[result_count] = &tasks[t];
@@ -584,11 +886,6 @@ static void *worker(void *unused) {
         train(&results[i], mode_of[i], task_of[i]);
         pthread_mutex_lock(&lock);
         done_count++;
-        if (isatty(2)) {
-            fprintf(stderr, "\r%3d of %d runs: %s, %s, seed %d: loss %.4f          ", done_count, result_count,
-                    results[i].task, results[i].mode, results[i].seed, results[i].val_loss);
-            fflush(stderr);
-        }
         pthread_mutex_unlock(&lock);
     }
 }

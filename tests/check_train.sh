@@ -5,10 +5,11 @@
 
 . tests/check.sh
 
-printf 'step   0: loss 1.111\nstep 100: loss 0.070\nstep 200: loss 0.048\nstep 300: loss 0.072\n' >"$work/example.want"
+printf 'step   0: loss 1.991\nstep 100: loss 0.136\nstep 200: loss 0.103\nstep 300: loss 0.035\n' >"$work/example.want"
 prints_the_losses() {
     "$work/example" >"$work/example.got" && diff "$work/example.want" "$work/example.got"
 }
+check "train: the example has 60 lines or fewer" test "$(wc -l <tests/example_train.c)" -le 60
 check "train: the example compiles" "$CC" -std=c99 $warnings $CFLAGS -I. -o "$work/example" tests/example_train.c &&
     check "train: the example prints its losses" prints_the_losses
 
@@ -34,6 +35,10 @@ check "train: fp16 without scaling flushes gradients of 1,024 micro-batches" flu
 check "train: writes report.html" grep -q '</html>' "$work/report.html"
 check "train: runs with a loss scale" short --task accumulated-1024 --mode fp16-dynamic
 check "train: then fp16 is as good as fp32" below fp16-dynamic 0.005 0.01
+check "train: the transformer runs" short --task transformer --mode fp16-dynamic
+check "train: in fp16 it is as good as in fp32" below fp16-dynamic 0.02 0.02
+check "train: every micro-batch runs" short --task accumulated-real --mode fp16-unscaled --steps 1
+check "train: and fp16 without scaling flushes gradients there" flushes fp16-unscaled
 check "train: --help" "$program" --help
 
 # refused OPTIONS...: exit status 2, one line on stderr, nothing on stdout

@@ -276,20 +276,23 @@ static void test_slopes(void) {
 typedef struct matrix {
     size_t rows, columns;
     int logarithm;
-    const int32_t *targets;
+    const int32_t *targets, *valid; /* valid: how many columns of a row count; NULL: all */
 } matrix;
 
 static void softmax_of(double *out, const double *x, const void *context) {
     const matrix *m = (const matrix *)context;
     size_t i, j;
     for (i = 0; i < m->rows; i++, x += m->columns, out += m->columns) {
+        size_t n = m->valid ? (size_t)m->valid[i] : m->columns;
         double sum = 0, max = x[0];
-        for (j = 0; j < m->columns; j++)
+        for (j = 0; j < n; j++)
             max = fmax(max, x[j]);
-        for (j = 0; j < m->columns; j++)
+        for (j = 0; j < n; j++)
             sum += exp(x[j] - max);
-        for (j = 0; j < m->columns; j++)
+        for (j = 0; j < n; j++)
             out[j] = m->logarithm ? x[j] - max - log(sum) : exp(x[j] - max) / sum;
+        for (; j < m->columns; j++)
+            out[j] = 0;
     }
 }
 static void cross_entropy_of(double *out, const double *x, const void *context) {
@@ -305,7 +308,7 @@ static void cross_entropy_of(double *out, const double *x, const void *context) 
 static void test_softmax(void) {
     size_t d, s;
     FOR_ALL(d, s) {
-        matrix m = {shapes[s][0], shapes[s][1], 0, NULL};
+        matrix m = {shapes[s][0], shapes[s][1], 0, NULL, NULL};
         size_t n = m.rows * m.columns;
         fill(&a, dtypes[d], n, 4);
         for (m.logarithm = 0; m.logarithm < 2; m.logarithm++) {
@@ -329,13 +332,67 @@ static void test_softmax(void) {
     }
 }
 
+/* What the mask hides is NaN here, in the scores and in the gradient: it must not be read. */
+static void hide(tensor *t, const matrix *m) {
+    size_t i, j;
+    for (i = 0; i < m->rows; i++)
+        for (j = (size_t)m->valid[i]; j < m->columns; j++) {
+            set_tensor(t, i * m->columns + j, (double)NAN);
+            t->value[i * m->columns + j] = 0; /* for the reference */
+        }
+}
+
+static void test_masked_softmax(void) {
+    static int32_t valid[MOST];
+    size_t d, s, i;
+    FOR_ALL(d, s) {
+        matrix m = {shapes[s][0], shapes[s][1], 0, NULL, valid};
+        size_t n = m.rows * m.columns;
+        for (i = 0; i < m.rows; i++) /* causal, or anything from 0 to all */
+            valid[i] = (int32_t)(s % 2 ? (i < m.columns ? i + 1 : m.columns) : random_u32() % (m.columns + 1));
+        fill(&a, dtypes[d], n, 4);
+        hide(&a, &m);
+        shape(&y, dtypes[(d + 1) % DTYPE_COUNT], n);
+        CHECK(mixprec_softmax_masked(memory(&y), y.type, memory(&a), a.type, valid, m.rows, m.columns) == MIXPREC_OK,
+              "status");
+        softmax_of(want, a.value, &m);
+        check_tensor("masked softmax", &y, want, 1e-7);
+        fill(&b, dtypes[(d + 2) % DTYPE_COUNT], n, 1);
+        hide(&b, &m);
+        shape(&y, MIXPREC_F32, n);
+        shape(&dx, dtypes[(d + 3) % DTYPE_COUNT], n);
+        mixprec_softmax_masked(memory(&y), y.type, memory(&a), a.type, valid, m.rows, m.columns);
+        for (i = 0; i < n; i++) /* hidden results are not read either */
+            if (i % m.columns >= (size_t)valid[i / m.columns])
+                set_tensor(&y, i, (double)NAN);
+        CHECK(mixprec_softmax_masked_backward(memory(&dx), dx.type, memory(&b), b.type, memory(&y), y.type, valid,
+                                              m.rows, m.columns) == MIXPREC_OK,
+              "status");
+        differences(want, softmax_of, &m, a.value, n, b.value, n);
+        check_tensor("gradient of masked softmax", &dx, want, 1e-6);
+        /* all columns: the bits of the function without a mask */
+        for (i = 0; i < m.rows; i++)
+            valid[i] = (int32_t)m.columns;
+        fill(&a, dtypes[d], n, 4);
+        shape(&y, dtypes[d], n);
+        shape(&dx, dtypes[d], n);
+        mixprec_softmax_masked(memory(&y), y.type, memory(&a), a.type, valid, m.rows, m.columns);
+        mixprec_softmax(memory(&dx), dx.type, memory(&a), a.type, m.rows, m.columns);
+        CHECK(!memcmp(&y.code, &dx.code, sizeof y.code), "a mask that hides nothing changes bits");
+        mixprec_softmax_masked_backward(memory(&a), a.type, memory(&b), b.type, memory(&y), y.type, valid, m.rows,
+                                        m.columns);
+        mixprec_softmax_backward(memory(&dx), dx.type, memory(&b), b.type, memory(&y), y.type, m.rows, m.columns);
+        CHECK(!memcmp(memory(&a), memory(&dx), n * mixprec_dtype_size(a.type)), "nor in the gradient");
+    }
+}
+
 static void test_cross_entropy(void) {
     static const double scales[] = {1, 1.0 / 512, 65536.0 / 512};
     static int32_t targets[MOST];
     static float losses[MOST];
     size_t d, s, i;
     FOR_ALL(d, s) {
-        matrix m = {shapes[s][0], shapes[s][1], 0, targets};
+        matrix m = {shapes[s][0], shapes[s][1], 0, targets, NULL};
         double weight[MOST], scale = scales[(d + s) % 3];
         size_t n = m.rows * m.columns;
         fill(&a, dtypes[d], n, 4);
@@ -853,7 +910,7 @@ static void test_in_place(void) {
         mixprec_dtype type = dtypes[d];
         size_t bytes = n * mixprec_dtype_size(type);
         float mean[9], rstd[9];
-        int32_t targets[3] = {1, 89, -1};
+        int32_t targets[3] = {1, 89, -1}, valid[3] = {0, 41, 90};
         static tensor x, g, out;
 #define SAME(name, with_x, separate, in_place)                                                                         \
     do {                                                                                                               \
@@ -883,6 +940,10 @@ static void test_in_place(void) {
              mixprec_layer_norm_backward(G, NULL, NULL, G, X, NULL, type, mean, rstd, 3, 90));
         SAME("batch_norm", 1, mixprec_batch_norm(Y, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5),
              mixprec_batch_norm(X, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5));
+        SAME("softmax_masked", 1, mixprec_softmax_masked(Y, X, valid, 3, 90),
+             mixprec_softmax_masked(X, X, valid, 3, 90));
+        SAME("softmax_masked_backward", 0, mixprec_softmax_masked_backward(Y, G, X, valid, 3, 90),
+             mixprec_softmax_masked_backward(G, G, X, valid, 3, 90));
         SAME("bias_add", 1, mixprec_bias_add(Y, X, G, 3, 90), mixprec_bias_add(X, X, G, 3, 90));
         SAME("dropout", 0, mixprec_dropout(Y, G, n, 0.5f, 1, 2), mixprec_dropout(G, G, n, 0.5f, 1, 2));
     }
@@ -897,6 +958,7 @@ static void test_statuses(void) {
     const size_t huge = SIZE_MAX / 8;
     mixprec_conv2d l = {2, 2, 4, 4, 2, 3, 3, 0, 0, 0, 0, 0, 0}, wrong;
     int32_t index[4] = {0, 1, 3, -1};
+    static const int32_t counts[][2] = {{-1, 1}, {1, -1}, {4, 1}, {3, 4}, {1, INT32_MIN}};
     size_t i, h = 77, w = 77, bytes = 0;
     for (i = 0; i < sizeof memory_of / sizeof **memory_of; i++)
         memory_of[i / 256][i % 256] = (float)(i % 13) + 0.5f;
@@ -922,6 +984,8 @@ static void test_statuses(void) {
         DTYPE(mixprec_softmax(p(0), t, p(1), F, 3, 3));
         DTYPE(mixprec_log_softmax(p(0), F, p(1), t, 3, 3));
         DTYPE(mixprec_softmax_backward(p(0), F, p(1), t, p(2), F, 3, 3));
+        DTYPE(mixprec_softmax_masked(p(0), F, p(1), t, index, 4, 4));
+        DTYPE(mixprec_softmax_masked_backward(p(0), F, p(1), F, p(2), t, index, 4, 4));
         DTYPE(mixprec_cross_entropy(p(0), t, p(1), p(2), F, index, 4, 4, 1));
         DTYPE(mixprec_cross_entropy(p(0), F, p(1), p(2), t, index, 4, 4, 1));
         DTYPE(mixprec_layer_norm(p(0), F, p(1), p(2), p(3), F, p(4), p(5), t, 3, 3, 0));
@@ -947,6 +1011,8 @@ static void test_statuses(void) {
     NULLS(mixprec_softmax(p(0), F, NULL, F, 3, 3));
     NULLS(mixprec_log_softmax(NULL, F, p(0), F, 3, 3));
     NULLS(mixprec_softmax_backward(p(0), F, p(1), F, NULL, F, 3, 3));
+    NULLS(mixprec_softmax_masked(p(0), F, p(1), F, NULL, 3, 3));
+    NULLS(mixprec_softmax_masked_backward(p(0), F, p(1), F, p(2), F, NULL, 3, 3));
     NULLS(mixprec_cross_entropy(p(0), F, p(1), NULL, F, index, 4, 4, 1));
     NULLS(mixprec_cross_entropy(p(0), F, p(1), p(2), F, NULL, 4, 4, 1));
     NULLS(mixprec_layer_norm(NULL, F, p(1), p(2), p(3), F, p(4), p(5), F, 3, 3, 0));
@@ -978,6 +1044,8 @@ static void test_statuses(void) {
     OVERLAPS(mixprec_activate_backward(p(0), F, p(0) + 8, F, p(2), F, 9, MIXPREC_ACTIVATION_RELU));
     OVERLAPS(mixprec_softmax(p(0), F, p(0) + 8, F, 3, 3));
     OVERLAPS(mixprec_softmax_backward(p(0), F, p(1), F, p(0) + 1, F, 3, 3));
+    OVERLAPS(mixprec_softmax_masked(p(0), F, p(1), F, (int32_t *)(void *)p(0), 4, 4));
+    OVERLAPS(mixprec_softmax_masked_backward(p(0), F, p(1), F, p(2), F, (int32_t *)(void *)p(0), 4, 4));
     OVERLAPS(mixprec_cross_entropy(p(0), F, p(0) + 15, p(2), F, index, 4, 4, 1));
     OVERLAPS(mixprec_cross_entropy(p(0), F, p(2), p(2), F, index, 4, 4, 1));
     OVERLAPS(mixprec_cross_entropy(p(0), F, p(1), p(2), F, (int32_t *)(void *)p(0), 4, 4, 1));
@@ -1009,6 +1077,10 @@ static void test_statuses(void) {
 
     REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate(p(0), F, p(1), F, 9, (mixprec_activation)6));
     REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate_backward(p(0), F, p(1), F, p(2), F, 9, (mixprec_activation)-1));
+    for (i = 0; i < sizeof counts / sizeof *counts; i++) {
+        REFUSED(MIXPREC_ERR_RANGE, mixprec_softmax_masked(p(0), F, p(1), F, counts[i], 2, 3));
+        REFUSED(MIXPREC_ERR_RANGE, mixprec_softmax_masked_backward(p(0), F, p(1), F, p(2), F, counts[i], 2, 3));
+    }
     REFUSED(MIXPREC_ERR_INDEX, mixprec_cross_entropy(p(0), F, p(1), p(2), F, index, 4, 3, 1));
     REFUSED(MIXPREC_ERR_INDEX, mixprec_embedding(p(0), F, p(1), F, index, 4, 3, 4));
     REFUSED(MIXPREC_ERR_INDEX, mixprec_embedding_gradient(p(0), p(1), F, index, 4, 3, 4));
@@ -1060,6 +1132,7 @@ static void test_statuses(void) {
     /* nothing to do */
     REFUSED(MIXPREC_OK, mixprec_activate(NULL, F, NULL, F, 0, MIXPREC_ACTIVATION_RELU));
     REFUSED(MIXPREC_OK, mixprec_softmax(NULL, F, NULL, F, 3, 0));
+    REFUSED(MIXPREC_OK, mixprec_softmax_masked(NULL, F, NULL, F, NULL, 3, 0));
     REFUSED(MIXPREC_OK, mixprec_cross_entropy(NULL, F, NULL, NULL, F, NULL, 0, 3, 1));
     REFUSED(MIXPREC_OK, mixprec_layer_norm(NULL, F, NULL, NULL, NULL, F, NULL, NULL, F, 0, 3, 1));
     REFUSED(MIXPREC_OK, mixprec_batch_norm(NULL, F, p(1), p(2), NULL, F, NULL, NULL, F, NULL, NULL, 0, 3, 3, 0, 0));
@@ -1081,6 +1154,7 @@ int main(int argc, char **argv) {
         {"layers: activations and their gradients", test_activations},
         {"layers: slopes far from zero", test_slopes},
         {"layers: softmax, log-softmax and the gradient", test_softmax},
+        {"layers: softmax under a mask and the gradient", test_masked_softmax},
         {"layers: cross-entropy and its gradient", test_cross_entropy},
         {"layers: softmax of Inf and NaN", test_softmax_special},
         {"layers: layer norm, RMS norm, batch norm and their gradients", test_norms},

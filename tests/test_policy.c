@@ -2,10 +2,12 @@
 
        cc -O2 -std=gnu11 tests/test_policy.c -lm && ./a.out [--quick] [--filter TEXT]
 
-   The expected values are written out from jmp's, apex's, Keras' and PyTorch's documentation. */
+   The expected values are written out from jmp's, apex's, Keras' and PyTorch's sources; PyTorch's lists are in
+   golden_policy.h. */
 #include "test.h"
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
+#include "golden_policy.h"
 
 #define F32 MIXPREC_F32
 #define F64 MIXPREC_F64
@@ -34,8 +36,8 @@ static void test_parse(void) {
         {"O1", "p=full,c=f16,o=f16", {F32, F16, F16, F16, 1, 0, 1}},
         {"O2", "p=full,c=f16,o=f16", {F32, F16, F16, F16, 0, 1, 1}},
         {"O3", "p=f16,c=f16,o=f16", {F16, F16, F16, F16, 0, 0, 0}},
-        {"mixed_float16", "p=full,c=f16,o=f16", {F32, F16, F16, F16, 1, 0, 1}},
-        {"mixed_bfloat16", "p=full,c=bf16,o=bf16", {F32, BF16, BF16, BF16, 1, 0, 0}},
+        {"mixed_float16", "p=full,c=f16,o=f16", {F32, F16, F16, F16, 0, 2, 1}},
+        {"mixed_bfloat16", "p=full,c=bf16,o=bf16", {F32, BF16, BF16, BF16, 0, 2, 0}},
         {"fp8_hybrid", "p=full,c=e4m3,o=bf16,g=e5m2", {F32, E4M3, BF16, E5M2, 1, 0, 0}},
     };
     size_t i;
@@ -91,30 +93,19 @@ static void test_operations(void) {
     static const struct {
         const char *operation;
         mixprec_autocast autocast;
-    } rows[] = {{"linear", MIXPREC_AUTOCAST_LOW},
-                {"__matmul__", MIXPREC_AUTOCAST_LOW},
-                {"addbmm", MIXPREC_AUTOCAST_LOW},
-                {"conv2d", MIXPREC_AUTOCAST_LOW},
-                {"RNNCell", MIXPREC_AUTOCAST_LOW},
-                {"scaled_dot_product_attention", MIXPREC_AUTOCAST_LOW},
-                {"softmax", MIXPREC_AUTOCAST_F32},
-                {"layer_norm", MIXPREC_AUTOCAST_F32},
-                {"cross_entropy", MIXPREC_AUTOCAST_F32},
-                {"__pow__", MIXPREC_AUTOCAST_F32},
-                {"triplet_margin_loss", MIXPREC_AUTOCAST_F32},
-                {"exp", MIXPREC_AUTOCAST_F32},
-                {"sum", MIXPREC_AUTOCAST_F32},
-                {"norm", MIXPREC_AUTOCAST_F32},
-                {"addcdiv", MIXPREC_AUTOCAST_PROMOTE},
-                {"tensordot", MIXPREC_AUTOCAST_PROMOTE},
-                {"dot", MIXPREC_AUTOCAST_PROMOTE},
-                {"relu", MIXPREC_AUTOCAST_UNLISTED},
-                {"batch_norm", MIXPREC_AUTOCAST_UNLISTED},
-                {"", MIXPREC_AUTOCAST_UNLISTED},
-                {"conv", MIXPREC_AUTOCAST_UNLISTED},
-                {"linear ", MIXPREC_AUTOCAST_UNLISTED},
-                {"mm mv", MIXPREC_AUTOCAST_UNLISTED},
-                {"softmaxx", MIXPREC_AUTOCAST_UNLISTED}};
+    } rows[] = {
+#define ROW(name, category) {name, category},
+        GOLDEN_AUTOCAST(ROW){"pow.Tensor_Tensor_out", MIXPREC_AUTOCAST_F32},
+        {"mm.", MIXPREC_AUTOCAST_LOW},
+        {".mm", MIXPREC_AUTOCAST_UNLISTED},
+        {"addmm_", MIXPREC_AUTOCAST_UNLISTED},
+        {"relu", MIXPREC_AUTOCAST_UNLISTED},
+        {"batch_norm", MIXPREC_AUTOCAST_UNLISTED},
+        {"", MIXPREC_AUTOCAST_UNLISTED},
+        {"conv", MIXPREC_AUTOCAST_UNLISTED},
+        {"linear ", MIXPREC_AUTOCAST_UNLISTED},
+        {"mm mv", MIXPREC_AUTOCAST_UNLISTED},
+        {"softmaxx", MIXPREC_AUTOCAST_UNLISTED}};
     static const struct {
         const char *policy, *operation;
         mixprec_dtype widest, want;
@@ -128,11 +119,19 @@ static void test_operations(void) {
                    {"O2", "linear", F32, F16},
                    {"O2", "softmax", F16, F16},
                    {"O2", "batch_norm", F16, F32},
-                   {"O2", "layer_norm", F16, F32},
+                   {"O2", "layer_norm", F16, F16},
+                   {"O1", "linear", F64, F64},
+                   {"O1", "dot", F64, F64},
+                   {"O1", "linear.out", BF16, F16},
                    {"O3", "layer_norm", F16, F16},
                    {"O0", "linear", F16, F32},
                    {"mixed_bfloat16", "matmul", F32, BF16},
-                   {"mixed_bfloat16", "addcmul", BF16, BF16},
+                   {"mixed_bfloat16", "addcmul", F32, BF16},
+                   {"mixed_float16", "softmax", F16, F16},
+                   {"mixed_float16", "layer_norm", F16, F32},
+                   {"mixed_float16", "batch_norm", F16, F32},
+                   {"c=bf16", "addcmul", BF16, BF16},
+                   {"c=bf16", "addcmul", F32, F32},
                    {"fp8_hybrid", "linear", BF16, E4M3},
                    {"fp8_hybrid", "dot", E4M3, BF16},
                    {"fp8_hybrid", "layer_norm", BF16, F32}};
