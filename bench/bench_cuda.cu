@@ -194,8 +194,9 @@ static void bench_memory(void) {
     void *g = random_array(MIXPREC_BF16, n), *copy = allocate(n * 2), *workspace;
     mixprec_scaler host, *scaler = (mixprec_scaler *)allocate(sizeof *scaler);
     mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)allocate(sizeof *state);
-    mixprec_cuda_optimizer_options o;
-    mixprec_cuda_parameter parameter;
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    mixprec_parameter parameter;
     mixprec_cuda_tensor gradient = {g, g, n};
     mixprec_cuda_quantized quantized;
     size_t bytes;
@@ -208,11 +209,13 @@ static void bench_memory(void) {
     CUDA(cudaMemset(scalars, 0x3F, 256)); /* 0.747 */
     mixprec_scaler_init_static(&host, 1);
     CUDA(cudaMemcpy(scaler, &host, sizeof host, cudaMemcpyHostToDevice));
-    memset(&o, 0, sizeof o);
-    o.lr = 1e-3, o.weight_decay = 0.01, o.beta1 = 0.9, o.beta2 = 0.999, o.epsilon = 1e-8, o.momentum = 0.9;
-    o.grad_type = o.copy_type = MIXPREC_BF16;
-    parameter.parameter = w, parameter.first = m, parameter.second = v, parameter.gradient = g, parameter.copy = copy;
-    parameter.n = n;
+    mixprec_adamw_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    memset(&parameter, 0, sizeof parameter);
+    parameter.n = n, parameter.grad = g, parameter.grad_type = MIXPREC_BF16, parameter.master = w;
+    parameter.model = copy, parameter.model_type = MIXPREC_BF16, parameter.moment1 = m, parameter.moment2 = v;
+    memset(&quantized, 0, sizeof quantized);
     quantized.dst = copy, quantized.src = g, quantized.n = n, quantized.scale = scalars, quantized.amax = scalars + 1;
     bytes = mixprec_cuda_norm_workspace(&gradient, 1);
     workspace = allocate(bytes);
@@ -240,11 +243,14 @@ static void bench_memory(void) {
            mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 1, 0, NULL));
     MEMORY("quantize-128x128", "bf16-e4m3", 3,
            mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 128, 0, NULL));
-    MEMORY("adamw", "bf16", 28, mixprec_cuda_adamw(&parameter, 1, &o, state, NULL, NULL));
-    o.copy_round = MIXPREC_ROUND_STOCHASTIC;
-    MEMORY("adamw-stochastic", "bf16", 28, mixprec_cuda_adamw(&parameter, 1, &o, state, NULL, NULL));
-    o.copy_round = MIXPREC_ROUND_NEAREST_EVEN;
-    MEMORY("sgd", "bf16", 20, mixprec_cuda_sgd(&parameter, 1, &o, state, NULL, NULL));
+    MEMORY("adamw", "bf16", 28, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    MEMORY("sgd", "bf16", 20, mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.round = MIXPREC_ROUND_STOCHASTIC;
+    MEMORY("adamw-stochastic", "bf16", 28, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.master = NULL;
+    MEMORY("adamw-bf16", "bf16", 22, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.round = MIXPREC_ROUND_NEAREST_EVEN, parameter.compensation = w;
+    MEMORY("adamw-kahan", "bf16", 26, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
 }
 
 int main(int argc, char **argv) {

@@ -40,6 +40,9 @@ static float float_from_bits(uint32_t bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+static bool same_bits(float x, float y) { /* a NaN is a NaN */
+    return float_bits(x) == float_bits(y) || (x != x && y != y);
+}
 static float rounded(volatile float x) { /* one operation, one rounding, never contracted */
     return x;
 }
@@ -970,8 +973,7 @@ static void test_norm(void) {
         if (t < 3) {
             void *copy = malloc(50001 * 4);
             float max_norm = t == 1 ? 1e9f : 0.5f;
-            factor = (double)rounded(max_norm / rounded(*norm + 1e-6f));
-            factor = factor > 1 ? 1 : factor;
+            factor = (double)mixprec_clip_coefficient((double)*norm, (double)max_norm);
             memcpy(copy, list[3].src, 50001 * size_of(type));
             OK(mixprec_cuda_clip(list, count, type, norm, max_norm, NULL));
             for (j = 0; j < 50001; j++) {
@@ -990,6 +992,37 @@ static void test_norm(void) {
         release(norm);
         release(workspace);
     }
+}
+
+static void test_clip_coefficient(void) {
+    static const double limits[] = {1, 0.3, 1e-300, 0, -1, 1e30};
+    static const float norms[] = {0, 1e-30f, 0.7f, 3e7f, HUGE_VALF, NAN};
+    float *values = (float *)memory(64);
+    mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
+    size_t n, l, s;
+    for (n = 0; n < 6; n++)
+        for (l = 0; l < 6; l++)
+            for (s = 0; s < 5; s++) {
+                static const float scales[4] = {65536.0f, 3.0f, 0x1p127f, 0x1.fffffep126f};
+                float inverse = s < 4 ? mixprec_inverse_scale(scales[s]) : 1.0f;
+                float clip = mixprec_clip_coefficient((double)norms[n] * (double)inverse, limits[l]);
+                mixprec_scaler_init(scaler);
+                scaler->scale = scales[s % 4];
+                values[0] = norms[n], values[1] = values[2] = -1;
+                OK(mixprec_cuda_clip_coefficient(values + 1, values + 2, values, limits[l], s < 4 ? scaler : NULL,
+                                                 NULL));
+                CHECK(same_bits(values[1], clip) && values[2] == inverse,
+                      "norm %g, at most %g, scale %zu: clip %a, want %a; inverse %a, want %a", (double)norms[n],
+                      limits[l], s, (double)values[1], (double)clip, (double)values[2], (double)inverse);
+                CHECK(scaler->found_inf == (s < 4 && n >= 4), "norm %g: found_inf %d", (double)norms[n],
+                      (int)scaler->found_inf);
+                scaler->found_inf = 0;
+                OK(mixprec_cuda_clip_coefficient(NULL, NULL, values, limits[l], scaler, NULL));
+                CHECK(scaler->found_inf == (n >= 4), "norm %g alone: found_inf %d", (double)norms[n],
+                      (int)scaler->found_inf);
+            }
+    release(values);
+    release(scaler);
 }
 
 /* More blocks than a launch has, and a second launch with few. */
@@ -1076,35 +1109,54 @@ static void test_quantize(void) {
     size_t s, i, j;
     for (t = 0; t < 5; t++) {
         mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
-        mixprec_cuda_quantized list[3];
-        float *state = (float *)memory(64);
-        for (i = 0; i < 3; i++) {
-            list[i].n = 5000 * i + 3;
+        mixprec_cuda_quantized list[12]; /* two to each mode; the second has neither amax nor inverse, or a step */
+        float *state = (float *)memory(12 * 16);
+        uint64_t *step = (uint64_t *)memory(8);
+        *step = 77;
+        memset(list, 0, sizeof list);
+        for (i = 0; i < 12; i++) {
+            list[i].n = i % 3 * 5000 + 3 + i;
             list[i].src = memory(list[i].n * 4);
-            list[i].dst = memory(list[i].n, i);
-            fill((void *)list[i].src, type, list[i].n, 30);
-            state[2 * i] = 0.7f + (float)i * 20;
-            state[2 * i + 1] = 0;
-            list[i].scale = state + 2 * i;
-            list[i].amax = i == 1 ? NULL : state + 2 * i + 1;
+            list[i].dst = memory(list[i].n, i % 3 * 4);
+            fill((void *)list[i].src, type, list[i].n, i % 4 == 3 ? 1e-3 : 30);
+            state[4 * i] = 0.7f + (float)i * 20;
+            state[4 * i + 1] = 0, state[4 * i + 2] = -1;
+            list[i].scale = state + 4 * i;
+            list[i].amax = i % 2 ? NULL : state + 4 * i + 1;
+            list[i].inverse = i % 2 ? NULL : state + 4 * i + 2;
+            list[i].step = i % 2 ? step : NULL;
+            list[i].round = (mixprec_round)(i / 2);
+            list[i].seed = random_u32(), list[i].offset = random_u32();
         }
-        OK(mixprec_cuda_quantize(list, 3, to, type, NULL));
-        for (i = 0; i < 3; i++) {
-            double largest = 0;
-            for (j = 0; j < list[i].n; j++) {
-                float x = (float)value_at(list[i].src, type, j);
-                uint32_t want = mixprec_encode((double)rounded(x * *list[i].scale), to, MIXPREC_ROUND_NEAREST_EVEN,
-                                               MIXPREC_OVERFLOW_SATURATE, 0);
-                largest = fabs((double)x) > largest ? fabs((double)x) : largest;
-                CHECK(code_at(list[i].dst, to, j) == want, "%s: tensor %zu, element %zu", mixprec_dtype_name(type), i,
-                      j);
-            }
-            CHECK(i == 1 || (double)*list[i].amax == largest, "%s: amax %g, want %g", mixprec_dtype_name(type),
-                  (double)state[2 * i + 1], largest);
+        if (type != MIXPREC_E4M3) { /* what is special: Inf saturates, NaN stays */
+            put((void *)list[0].src, type, 1, (double)NAN);
+            put((void *)list[4].src, type, 2, type == MIXPREC_F16 ? 65504 : 5e4);
+        }
+        OK(mixprec_cuda_quantize(list, 12, to, type, NULL));
+        for (i = 0; i < 12; i++) { /* the CPU's bits */
+            size_t n = list[i].n;
+            unsigned char *want = (unsigned char *)malloc(n);
+            float scale = *list[i].scale, inverse, amax;
+            mixprec_quantize_desc d;
+            memset(&d, 0, sizeof d);
+            d.rows = 1, d.columns = n, d.src = list[i].src, d.src_type = type, d.dst = want, d.dst_type = to;
+            d.scales = &inverse, d.scale = &scale, d.amax = &amax;
+            d.round = list[i].round, d.seed = list[i].seed + (i % 2 ? 77 : 0), d.offset = list[i].offset;
+            CHECK(mixprec_quantize(&d) == MIXPREC_OK, "the CPU refuses");
+            for (j = 0; j < n; j++)
+                CHECK(((unsigned char *)list[i].dst)[j] == want[j], "%s to %s, mode %zu: element %zu: %02x, want %02x",
+                      mixprec_dtype_name(type), mixprec_dtype_name(to), i / 2, j, ((unsigned char *)list[i].dst)[j],
+                      want[j]);
+            CHECK(i % 2 ? state[4 * i + 1] == 0 && state[4 * i + 2] == -1
+                        : same_bits(state[4 * i + 1], amax) && state[4 * i + 2] == inverse,
+                  "%s: tensor %zu: amax %g, want %g; inverse %a, want %a", mixprec_dtype_name(type), i,
+                  (double)state[4 * i + 1], (double)amax, (double)state[4 * i + 2], (double)inverse);
             release(list[i].src);
             release(list[i].dst);
+            free(want);
         }
         release(state);
+        release(step);
         for (s = 0; s < 5; s++)
             for (form = 0; form < 4; form++) {
                 size_t rows = shapes[s][0], columns = shapes[s][1], high = form / 2 ? 128 : 1;
@@ -1142,98 +1194,227 @@ static void test_quantize(void) {
     }
 }
 
-/* Four steps, the third skipped, of tensors of which one is not aligned; every operation rounded on its own. */
-static void test_optimizers(void) {
-    int sgd, t;
-    for (sgd = 0; sgd < 3; sgd++)
-        for (t = 0; t < 5; t++) {
-            static const size_t lengths[3] = {8192 + 5, 1, 1000};
-            mixprec_cuda_parameter list[3];
-            mixprec_cuda_optimizer_options o;
-            mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)memory(sizeof *state);
-            mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
-            float *p[3], *m[3], *v[3];
-            size_t i, j, index;
-            int step, taken = 0;
-            memset(&o, 0, sizeof o);
-            memset(state, 0, sizeof *state);
-            mixprec_scaler_init(scaler);
-            o.lr = 1e-2, o.weight_decay = sgd == 1 ? 0 : 0.1, o.beta1 = 0.9, o.beta2 = 0.999, o.epsilon = 1e-8;
-            o.momentum = sgd == 1 ? 0 : 0.9, o.nesterov = sgd == 2 && t % 2;
-            o.grad_type = compute_types[t], o.copy_type = compute_types[(t + 1) % 5];
-            o.copy_round = t % 2 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN, o.seed = 99;
-            if (t == 3)
-                o.copy_type = MIXPREC_BF16;
-            for (i = 0; i < 3; i++) {
-                size_t n = list[i].n = lengths[i], shift = i == 2 ? 4 : 0;
-                list[i].parameter = (float *)memory(n * 4, shift);
-                list[i].first = (float *)memory(n * 4, shift);
-                list[i].second = (float *)memory(n * 4, shift);
-                list[i].gradient = memory(n * 4, shift);
-                list[i].copy = i == 1 ? NULL : memory(n * 4, shift);
-                p[i] = (float *)malloc(n * 4), m[i] = (float *)calloc(n, 4), v[i] = (float *)calloc(n, 4);
-                memset(list[i].first, 0, n * 4);
-                memset(list[i].second, 0, n * 4);
-                fill(list[i].parameter, MIXPREC_F32, n, 1);
-                memcpy(p[i], list[i].parameter, n * 4);
-            }
-            for (step = 1; step <= 4; step++) {
-                scaler->found_inf = step == 3;
-                for (i = 0; i < 3; i++)
-                    fill((void *)list[i].gradient, o.grad_type, list[i].n, 2);
-                if (sgd)
-                    OK(mixprec_cuda_sgd(list, 3, &o, state, t ? scaler : NULL, NULL));
-                else
-                    OK(mixprec_cuda_adamw(list, 3, &o, state, t ? scaler : NULL, NULL));
-                if (t && step == 3)
-                    continue;
-                taken++;
-                for (i = 0, index = 0; i < 3; index += list[i++].n)
-                    for (j = 0; j < list[i].n; j++) {
-                        float g = (float)value_at(list[i].gradient, o.grad_type, j), x = p[i][j], d;
-                        if (sgd) {
-                            if (o.weight_decay != 0)
-                                g = rounded(g + rounded((float)o.weight_decay * x));
-                            if (o.momentum != 0) {
-                                m[i][j] = rounded(rounded((float)o.momentum * m[i][j]) + g);
-                                g = o.nesterov ? rounded(g + rounded((float)o.momentum * m[i][j])) : m[i][j];
-                            }
-                            x = rounded(x - rounded((float)o.lr * g));
-                        } else {
-                            float bias2 = (float)sqrt(1 - pow(o.beta2, taken));
-                            x = rounded(x * (float)(1 - o.lr * o.weight_decay));
-                            m[i][j] = rounded(rounded((float)o.beta1 * m[i][j]) + rounded((float)(1 - o.beta1) * g));
-                            v[i][j] = rounded(rounded((float)o.beta2 * v[i][j]) +
-                                              rounded(rounded((float)(1 - o.beta2) * g) * g));
-                            d = rounded(rounded(rounded(sqrtf(v[i][j])) / bias2) + (float)o.epsilon);
-                            x = rounded(x - rounded(rounded((float)(o.lr / (1 - pow(o.beta1, taken))) * m[i][j]) / d));
-                        }
-                        p[i][j] = x;
-                        CHECK(list[i].parameter[j] == x && (sgd == 1 || list[i].first[j] == m[i][j]) &&
-                                  (sgd || list[i].second[j] == v[i][j]),
-                              "%s %s step %d: tensor %zu, element %zu: p %a, want %a", sgd ? "SGD" : "AdamW",
-                              mixprec_dtype_name(o.grad_type), step, i, j, (double)list[i].parameter[j], (double)x);
-                        if (list[i].copy) {
-                            uint32_t want = mixprec_encode((double)x, o.copy_type, o.copy_round, MIXPREC_OVERFLOW_IEEE,
-                                                           mixprec_random_bits(o.seed + (uint64_t)taken, index + j));
-                            CHECK(code_at(list[i].copy, o.copy_type, j) == want,
-                                  "step %d: copy of tensor %zu, element %zu", step, i, j);
-                        }
-                    }
-                CHECK(state->step == taken, "step %d: counted %d", step, (int)state->step);
-            }
-            for (i = 0; i < 3; i++) {
-                for (j = 0; j < list[i].n; j++)
-                    CHECK(list[i].parameter[j] == p[i][j], "a skipped step changed tensor %zu, element %zu", i, j);
-                release(list[i].parameter), release(list[i].first), release(list[i].second);
-                release(list[i].gradient);
-                if (list[i].copy)
-                    release(list[i].copy);
-                free(p[i]), free(m[i]), free(v[i]);
-            }
-            release(state);
-            release(scaler);
+/* Histories of several lengths in one launch against the CPU, step by step, with amaxes of every kind. */
+static void test_delayed_scaling(void) {
+    static const size_t lengths[] = {1, 2, 3, 16, 255, 256, 257, 258, 1024};
+    enum { COUNT = 36 };
+    mixprec_delayed_scaling *device = (mixprec_delayed_scaling *)memory(COUNT * sizeof *device), host[COUNT];
+    float *amax = (float *)memory(COUNT * 4);
+    size_t i, j;
+    int step;
+    for (i = 0; i < COUNT; i++) {
+        static const mixprec_dtype types[] = {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F16, MIXPREC_I8, MIXPREC_E4M3FNUZ};
+        size_t length = lengths[i % 9];
+        CHECK(mixprec_delayed_scaling_init(&host[i], types[i % 5], (float *)malloc(length * 4), length) == MIXPREC_OK,
+              "init");
+        host[i].margin = i % 7 == 3 ? 64 : i % 7 == 5 ? -64 : (int)(i % 3);
+        host[i].most_recent = i % 4 == 2;
+        device[i] = host[i];
+        device[i].history = (float *)memory(length * 4);
+        memcpy(device[i].history, host[i].history, length * 4);
+        if (i == 9) /* what makes no sense stays as it is */
+            device[i].margin = 65;
+        if (i == 10)
+            device[i].dtype = MIXPREC_F32;
+        if (i == 11)
+            device[i].history_length = 0;
+        if (i == 12)
+            device[i].dtype = MIXPREC_E8M0;
+        if (i == 13)
+            device[i].history_length = (size_t)1 << 31;
+    }
+    for (step = 0; step < (test_quick ? 40 : 400); step++) {
+        float given[COUNT];
+        for (i = 0; i < COUNT; i++) {
+            uint32_t kind = random_u32() % 12;
+            float x = (float)ldexp(1 + random_unit(), (int)(random_u32() % 60) - 30);
+            given[i] = amax[i] = kind == 0                ? 0
+                                 : kind == 1              ? NAN
+                                 : kind == 2              ? HUGE_VALF
+                                 : kind == 3              ? float_from_bits(random_u32() % 0x800000u)
+                                 : kind == 4 && step % 40 ? -x
+                                 : kind == 5              ? 3e38f
+                                 : kind == 6              ? -0.0f
+                                                          : x;
         }
+        if (step == 20)
+            for (i = 0; i < COUNT; i++)
+                for (j = 0; j < host[i].history_length; j++) /* a tie of both signs, and nothing but NaN */
+                    host[i].history[j] = device[i].history[j] = i % 2 ? NAN : j % 2 ? -3.0f : 3.0f;
+        OK(mixprec_cuda_delayed_scaling_update(device, amax, COUNT, NULL));
+        for (i = 0; i < COUNT; i++) {
+            bool sound = i < 9 || i > 13;
+            if (sound)
+                CHECK(mixprec_delayed_scaling_update(&host[i], given[i]) == MIXPREC_OK, "the CPU refuses");
+            CHECK(same_bits(device[i].scale, host[i].scale), "step %d, history of %zu, amax %a: scale %a, want %a",
+                  step, host[i].history_length, (double)given[i], (double)device[i].scale, (double)host[i].scale);
+            for (j = 0; j < host[i].history_length; j++)
+                CHECK(same_bits(device[i].history[j], host[i].history[j]), "step %d, history of %zu: [%zu] %a, want %a",
+                      step, host[i].history_length, j, (double)device[i].history[j], (double)host[i].history[j]);
+            CHECK(sound ? float_bits(amax[i]) == 0 : same_bits(amax[i], given[i]), "step %d: amax[%zu] is %a now", step,
+                  i, (double)amax[i]);
+        }
+    }
+    for (i = 0; i < COUNT; i++)
+        release(device[i].history), free(host[i].history);
+    release(device);
+    release(amax);
+}
+
+/* The CPU's bits, over several steps: every dtype of gradient and model, with master weights, without, with
+   compensation; every mode; one tensor of three not aligned; skipped steps, values from the device. */
+static bool same_number(const void *a, const void *b, mixprec_dtype type, size_t i) { /* a NaN is a NaN */
+    double x = value_at(a, type, i), y = value_at(b, type, i);
+    return code_at(a, type, i) == code_at(b, type, i) || (x != x && y != y);
+}
+static void run_optimizer(int trial) {
+    static const size_t lengths[3] = {8192 + 5, 1, 1000};
+    const int adam = trial % 2, way = trial / 2 % 3, steps = 4; /* way: master, model alone, compensation */
+    mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)memory(sizeof *state);
+    float *values = (float *)memory(64);
+    int32_t *found = (int32_t *)(void *)(values + 2);
+    double *rate = (double *)(void *)(values + 4);
+    mixprec_parameter device[3], host[3];
+    mixprec_cuda_step step;
+    mixprec_adam adam_options;
+    mixprec_sgd sgd_options;
+    uint64_t taken = trial % 5 == 4 ? 1000 : 0;
+    size_t i, j;
+    int round;
+    memset(&step, 0, sizeof step);
+    memset(state, 0, sizeof *state);
+    state->step = taken;
+    mixprec_adam_init(&adam_options);
+    mixprec_sgd_init(&sgd_options);
+    if (trial % 4 == 3)
+        mixprec_adamw_init(&adam_options);
+    if (trial % 8 > 3)
+        adam_options.weight_decay = 0.1;
+    adam_options.learning_rate = sgd_options.learning_rate = 1e-2;
+    if (trial / 4 % 3) {
+        sgd_options.momentum = 0.9, sgd_options.weight_decay = 0.05;
+        if (trial / 4 % 3 == 1)
+            sgd_options.nesterov = 1;
+        else
+            sgd_options.dampening = 0.3;
+    }
+    memset(device, 0, sizeof device);
+    for (i = 0; i < 3; i++) {
+        mixprec_parameter *d = &device[i], *h = &host[i];
+        size_t n = d->n = lengths[i], shift = i == 2 ? 4 : 0;
+        d->grad_type = compute_types[random_u32() % 5];
+        d->model_type = compute_types[random_u32() % 5];
+        d->overflow = (mixprec_overflow)(random_u32() % 3);
+        d->seed = random_u32(), d->offset = random_u32();
+        d->round = way == 2 || random_u32() % 3 == 0 ? MIXPREC_ROUND_NEAREST_EVEN
+                   : random_u32() % 2                ? MIXPREC_ROUND_STOCHASTIC
+                                                     : (mixprec_round)(random_u32() % 6);
+        if (i == 0 && random_u32() % 2)
+            d->model_type = MIXPREC_BF16;
+        d->grad = memory(n * 4, shift);
+        d->moment1 = (float *)memory(n * 4, shift), d->moment2 = (float *)memory(n * 4, shift);
+        memset(d->moment1, 0, n * 4), memset(d->moment2, 0, n * 4);
+        *h = *d;
+        h->moment1 = (float *)calloc(n, 4), h->moment2 = (float *)calloc(n, 4);
+        if (way == 0) {
+            d->master = (float *)memory(n * 4, shift);
+            fill(d->master, MIXPREC_F32, n, i == 2 ? 1e5 : 1); /* beyond f16 and fp8 */
+            h->master = (float *)malloc(n * 4);
+            memcpy(h->master, d->master, n * 4);
+        }
+        if (way || i != 1) {
+            d->model = memory(n * 4, shift);
+            memset(d->model, 0, n * 4);
+            fill(d->model, d->model_type, n, 1);
+            h->model = malloc(n * 4);
+            memcpy(h->model, d->model, n * 4);
+        }
+        if (way == 2) {
+            d->compensation = memory(n * 4, shift);
+            memset(d->compensation, 0, n * 4);
+            h->compensation = calloc(n, 4);
+        }
+        if (!adam && sgd_options.momentum == 0) /* the host needs none; what is there must stay as it is */
+            memset(d->moment1, 0x55, n * 4), memset(h->moment1, 0x55, n * 4);
+    }
+    for (round = 1; round <= steps; round++) {
+        float inverse = trial % 3 ? 1.0f / 1024 : 1.0f, clip = trial % 5 ? 0.75f : 1.0f;
+        int skip = 0;
+        mixprec_status want = MIXPREC_OK, got;
+        for (i = 0; i < 3; i++) {
+            fill((void *)device[i].grad, device[i].grad_type, lengths[i], 2 / (double)inverse);
+            if (round == 4 && trial % 7 == 6)
+                put((void *)device[i].grad, device[i].grad_type, lengths[i] / 2, (double)NAN);
+        }
+        values[0] = inverse, values[1] = clip, *found = 0, *rate = 1e-2 * round;
+        if (trial % 4 > 1) { /* from the device */
+            step.inverse_scale = values, step.clip = values + 1, step.found_inf = found, step.learning_rate = rate;
+            adam_options.learning_rate = sgd_options.learning_rate = *rate;
+            if (round == 2) {
+                static const uint32_t bad[3] = {0, 0x7FC00000u, 0xBF800000u};
+                skip = 1;
+                switch (trial / 4 % 5) { /* what the CPU would refuse skips the step, too */
+                case 0: *found = 1; break;
+                case 1: values[0] = float_from_bits(bad[trial / 20 % 3]); break;
+                case 2: values[1] = float_from_bits(bad[1 + trial / 20 % 2]); break;
+                case 3: *rate = -1; break;
+                default: *rate = (double)NAN; break;
+                }
+            }
+        }
+        if (round == 3 && trial % 4 == 1)
+            skip = 1;
+        if (adam)
+            got = mixprec_cuda_adam_step(&adam_options, device, 3, step.clip ? -1 : inverse, step.clip ? -1 : clip,
+                                         round == 3 && skip, state, step.clip ? &step : NULL, NULL);
+        else
+            got = mixprec_cuda_sgd_step(&sgd_options, device, 3, step.clip ? -1 : inverse, step.clip ? -1 : clip,
+                                        round == 3 && skip, state, step.clip ? &step : NULL, NULL);
+        finish();
+        if (!skip) {
+            adam_options.step = sgd_options.step = ++taken;
+            for (i = 0; i < 3; i++) {
+                host[i].seed = device[i].seed + taken;
+                if (want == MIXPREC_OK)
+                    want = adam ? mixprec_adam_step(&adam_options, &host[i], inverse, clip, 0)
+                                : mixprec_sgd_step(&sgd_options, &host[i], inverse, clip, 0);
+            }
+        }
+        CHECK(got == MIXPREC_OK && want == MIXPREC_OK, "trial %d: status %d, the CPU's %d", trial, (int)got, (int)want);
+        CHECK(state->step == taken, "trial %d: counted %d steps, not %d", trial, (int)state->step, (int)taken);
+        for (i = 0; i < 3; i++) {
+            const mixprec_parameter *d = &device[i], *h = &host[i];
+            for (j = 0; j < lengths[i]; j++)
+                CHECK((!d->master || same_number(d->master, h->master, MIXPREC_F32, j)) &&
+                          (!d->model || same_number(d->model, h->model, d->model_type, j)) &&
+                          (!d->compensation || same_number(d->compensation, h->compensation, d->model_type, j)) &&
+                          same_number(d->moment1, h->moment1, MIXPREC_F32, j) &&
+                          same_number(d->moment2, h->moment2, MIXPREC_F32, j),
+                      "%s trial %d step %d: tensor %zu, element %zu of %s from %s, mode %d: %a, want %a",
+                      adam ? "Adam" : "SGD", trial, round, i, j, mixprec_dtype_name(d->model_type),
+                      mixprec_dtype_name(d->grad_type), (int)d->round,
+                      value_at(d->model ? d->model : d->master, d->model ? d->model_type : MIXPREC_F32, j),
+                      value_at(h->model ? h->model : h->master, d->model ? d->model_type : MIXPREC_F32, j));
+        }
+    }
+    for (i = 0; i < 3; i++) {
+        release(device[i].grad), release(device[i].moment1), release(device[i].moment2);
+        if (device[i].master)
+            release(device[i].master);
+        if (device[i].model)
+            release(device[i].model);
+        if (device[i].compensation)
+            release(device[i].compensation);
+        free(host[i].master), free(host[i].model), free(host[i].compensation);
+        free(host[i].moment1), free(host[i].moment2);
+    }
+    release(state);
+    release(values);
+}
+static void test_optimizers(void) {
+    int trial;
+    for (trial = 0; trial < (test_quick ? 30 : 120); trial++)
+        run_optimizer(trial);
 }
 
 /* ---- errors ---- */
@@ -1245,12 +1426,14 @@ static void test_statuses(void) {
     mixprec_convert_options how;
     mixprec_gemm_desc d, good;
     mixprec_cuda_gemm_options options;
-    mixprec_cuda_optimizer_options o;
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    mixprec_cuda_step step;
     mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)(void *)(x + 768);
     mixprec_scaler *scaler = (mixprec_scaler *)(void *)(x + 800);
     mixprec_cuda_tensor one = {y, x, 50}, bad;
-    mixprec_cuda_quantized quantized = {y, x, 50, z, NULL};
-    mixprec_cuda_parameter parameter = {x, y, z, x + 900, NULL, 50};
+    mixprec_cuda_quantized quantized = {y, x, 50, z, NULL, NULL, MIXPREC_ROUND_NEAREST_EVEN, 0, 0, NULL};
+    mixprec_parameter parameter;
     size_t size, i;
     for (i = 0; i < bytes; i++)
         block[i] = (unsigned char)(i * 37);
@@ -1397,6 +1580,8 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_F16, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
+    quantized.round = (mixprec_round)6;
+    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_ROUND);
     quantized.scale = NULL;
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 2, 0, NULL), MIXPREC_ERR_RANGE);
@@ -1406,40 +1591,87 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, SIZE_MAX / 2, 4, 1, 0, NULL),
             MIXPREC_ERR_SIZE);
 
-    memset(&o, 0, sizeof o);
-    o.grad_type = MIXPREC_F32;
-    o.momentum = 0.9;
-#define OPTIMIZERS(change, status)                                                                                     \
+    REFUSED(mixprec_cuda_clip_coefficient(x, y, NULL, 1, scaler, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update(NULL, x, 1, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, NULL, 1, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, x, SIZE_MAX, NULL),
+            MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_cuda_delayed_scaling_update(NULL, NULL, 0, NULL), MIXPREC_OK);
+
+    memset(&parameter, 0, sizeof parameter);
+    memset(&step, 0, sizeof step);
+    mixprec_adam_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    parameter.n = 50, parameter.grad = x, parameter.grad_type = MIXPREC_F32, parameter.master = y;
+    parameter.moment1 = z, parameter.moment2 = z + 100;
+#define STEP(change, status)                                                                                           \
     do {                                                                                                               \
-        mixprec_cuda_optimizer_options kept = o;                                                                       \
-        mixprec_cuda_parameter kept_parameter = parameter;                                                             \
+        mixprec_parameter kept = parameter;                                                                            \
+        float inverse = 1, clip = 1;                                                                                   \
         change;                                                                                                        \
-        REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), status);                                   \
-        REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), status);                                     \
-        o = kept;                                                                                                      \
-        parameter = kept_parameter;                                                                                    \
+        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), status);           \
+        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL), status);              \
+        parameter = kept;                                                                                              \
+        (void)inverse, (void)clip;                                                                                     \
     } while (0)
-    OPTIMIZERS(o.grad_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
-    OPTIMIZERS((parameter.copy = x + 960, o.copy_type = MIXPREC_F64), MIXPREC_ERR_DTYPE);
-    OPTIMIZERS((parameter.copy = x + 10, o.copy_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
-    OPTIMIZERS(o.copy_round = MIXPREC_ROUND_UP, MIXPREC_ERR_ROUND);
-    OPTIMIZERS(o.lr = (double)NAN, MIXPREC_ERR_SCALE);
-    OPTIMIZERS(o.weight_decay = -1, MIXPREC_ERR_SCALE);
-    OPTIMIZERS(parameter.parameter = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.gradient = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.first = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
-    o.beta1 = 1;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.beta1 = 0, o.beta2 = (double)NAN;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.beta2 = 0, o.epsilon = -1;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.epsilon = 0, o.momentum = -1;
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, NULL, scaler, NULL), MIXPREC_ERR_NULL);
+    STEP(parameter.grad_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
+    STEP((parameter.model = x + 960, parameter.model_type = MIXPREC_NONE), MIXPREC_ERR_DTYPE);
+    STEP(parameter.round = (mixprec_round)6, MIXPREC_ERR_ROUND);
+    STEP(parameter.overflow = (mixprec_overflow)3, MIXPREC_ERR_OVERFLOW);
+    STEP(parameter.isa = MIXPREC_ISA_C, MIXPREC_ERR_ISA);
+    STEP((parameter.compensation = x + 960), MIXPREC_ERR_OPTIMIZER);
+    STEP((parameter.master = NULL, parameter.model = x + 960, parameter.model_type = MIXPREC_BF16,
+          parameter.compensation = x + 990, parameter.round = MIXPREC_ROUND_STOCHASTIC),
+         MIXPREC_ERR_OPTIMIZER);
+    STEP(parameter.grad = NULL, MIXPREC_ERR_NULL);
+    STEP(parameter.master = NULL, MIXPREC_ERR_NULL);
+    STEP(parameter.moment1 = NULL, MIXPREC_ERR_NULL);
+    STEP(inverse = 0, MIXPREC_ERR_SCALE);
+    STEP(inverse = HUGE_VALF, MIXPREC_ERR_SCALE);
+    STEP(clip = -1, MIXPREC_ERR_SCALE);
+    STEP(clip = NAN, MIXPREC_ERR_SCALE);
+    STEP(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
+    STEP((parameter.model = y, parameter.model_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
+    STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
+#undef STEP
+#define ADAM(field, value)                                                                                             \
+    do {                                                                                                               \
+        mixprec_adam kept = adam;                                                                                      \
+        adam.field = value;                                                                                            \
+        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);      \
+        adam = kept;                                                                                                   \
+    } while (0)
+    ADAM(learning_rate, (double)NAN);
+    ADAM(beta1, 1);
+    ADAM(beta2, (double)NAN);
+    ADAM(epsilon, -1);
+    ADAM(weight_decay, HUGE_VAL);
+#undef ADAM
+#define SGD(field, value)                                                                                              \
+    do {                                                                                                               \
+        mixprec_sgd kept = sgd;                                                                                        \
+        sgd.field = value;                                                                                             \
+        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);        \
+        sgd = kept;                                                                                                    \
+    } while (0)
+    SGD(learning_rate, -1);
+    SGD(momentum, (double)NAN);
+    SGD(dampening, -1);
+    SGD(weight_decay, -1);
+    SGD(momentum, 0; sgd.nesterov = 1);
+    SGD(dampening, 0.1; sgd.nesterov = 1);
+#undef SGD
+    REFUSED(mixprec_cuda_adam_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_adam_step(&adam, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, NULL, NULL, NULL), MIXPREC_ERR_NULL);
+    parameter.moment2 = NULL;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    parameter.moment2 = z + 100;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 0, -1, 1, state, NULL, NULL), MIXPREC_OK); /* found_inf */
+    parameter.grad_type = MIXPREC_NONE;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 1, state, NULL, NULL), MIXPREC_ERR_DTYPE);
 #ifndef TEST_ON_DEVICE
     /* devices that cannot: too old; new, but the program holds code for an old one, in which a kernel is empty */
     emulation_device.major = 7, emulation_device.minor = 0;
@@ -1457,11 +1689,10 @@ static void test_statuses(void) {
     emulation_device.error = cudaErrorNoDevice;
     REFUSED(mixprec_cuda_scaler_update(scaler, NULL, NULL), MIXPREC_ERR_DEVICE);
     emulation_device.error = cudaErrorInvalidValue;
-    REFUSED(mixprec_cuda_adamw(&parameter, 0, &o, state, scaler, NULL), MIXPREC_ERR_CUDA);
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 0, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_CUDA);
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
 #endif
-#undef OPTIMIZERS
 #undef GEMM
 #undef REFUSED
     release(block);
@@ -1519,10 +1750,12 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
+        {"cuda: clip coefficient, inverse scale", test_clip_coefficient},
         {"cuda: norm of more blocks than a launch has", test_norm_large},
         {"cuda: fp8 scales of TransformerEngine", test_fp8_scale},
         {"cuda: quantise to fp8", test_quantize},
-        {"cuda: AdamW and SGD", test_optimizers},
+        {"cuda: delayed scaling", test_delayed_scaling},
+        {"cuda: Adam, AdamW and SGD", test_optimizers},
         {"cuda: every error status", test_statuses},
 #ifndef TEST_ON_DEVICE
         {"cuda: the emulation shows a missing barrier", test_emulation},
