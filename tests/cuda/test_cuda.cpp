@@ -255,6 +255,30 @@ static void test_convert(void) {
             }
 }
 
+/* From every code of 16 and 8 bits. */
+static void test_convert_every_code(void) {
+    const size_t n = 65536;
+    void *src = memory(n * 2);
+    float *got = (float *)memory(n * 4), *want = (float *)malloc(n * 4);
+    size_t i;
+    int t;
+    for (t = 1; t < 5; t++) {
+        for (i = 0; i < n; i++)
+            if (size_of(compute_types[t]) == 2)
+                ((uint16_t *)src)[i] = (uint16_t)i;
+            else
+                ((uint8_t *)src)[i] = (uint8_t)i;
+        OK(mixprec_cuda_convert(got, MIXPREC_F32, src, compute_types[t], n, NULL));
+        mixprec_convert(want, MIXPREC_F32, src, compute_types[t], n);
+        for (i = 0; i < n; i++)
+            CHECK(float_bits(got[i]) == float_bits(want[i]), "%s %zx: got %08x, want %08x",
+                  mixprec_dtype_name(compute_types[t]), i, float_bits(got[i]), float_bits(want[i]));
+    }
+    release(src);
+    release(got);
+    free(want);
+}
+
 /* From every float, 2^22 at a time: all 2^32 on a device, a sample of them in the emulation. */
 static void test_convert_every_float(void) {
 #ifdef TEST_ON_DEVICE
@@ -270,9 +294,13 @@ static void test_convert_every_float(void) {
         for (i = 0; i < n; i++)
             src[i] = float_from_bits((uint32_t)((chunk * n + i) * (((uint64_t)1 << 32) / (n * chunks))));
         for (t = 1; t < 5; t++)
-            for (policy = 0; policy < 3; policy += 2) {
-                mixprec_convert_options how = {
-                    MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)policy, 0, MIXPREC_ISA_AUTO, 0, 0};
+            for (policy = 0; policy < 4; policy++) { /* to nearest even, and one of the other modes */
+                mixprec_convert_options how = {policy < 3 ? MIXPREC_ROUND_NEAREST_EVEN : (mixprec_round)(1 + chunk % 5),
+                                               (mixprec_overflow)(policy < 3 ? policy : (int)(chunk / 5 % 3)),
+                                               0,
+                                               MIXPREC_ISA_AUTO,
+                                               chunk,
+                                               0};
                 OK(mixprec_cuda_convert_ex(got, compute_types[t], src, MIXPREC_F32, n, &how, NULL));
                 mixprec_convert_ex(want, compute_types[t], src, MIXPREC_F32, n, &how);
                 CHECK(!memcmp(got, want, n * size_of(compute_types[t])), "f32 to %s, policy %d, chunk %zu",
@@ -418,7 +446,19 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
     double alpha = d->alpha ? (double)(float)*d->alpha : 1, beta = d->beta ? (double)(float)*d->beta : 0;
     long wrong = 0;
     unsigned char *touched = (unsigned char *)calloc(c->bytes, 1);
-    for (l = 0; l < c->count; l++)
+    double *wide_a = (double *)malloc((d->m * d->k + 1) * sizeof(double)),
+           *wide_b = (double *)malloc((d->n * d->k + 1) * sizeof(double));
+    for (l = 0; l < c->count; l++) {
+        for (i = 0; i < d->m * d->k && alpha != 0; i++) { /* rows of op(A), and columns of op(B), of k numbers */
+            size_t row = d->trans_a ? i % d->k : i / d->k, column = d->trans_a ? i / d->k : i % d->k;
+            wide_a[i] = value_at(a->data, a->type, (d->stride_a ? l : 0) * a->stride + row * a->ld + column) *
+                        scale_of(&d->scale_a, row, column, a->columns);
+        }
+        for (i = 0; i < d->n * d->k && alpha != 0; i++) {
+            size_t row = d->trans_b ? i / d->k : i % d->k, column = d->trans_b ? i % d->k : i / d->k;
+            wide_b[i] = value_at(b->data, b->type, (d->stride_b ? l : 0) * b->stride + row * b->ld + column) *
+                        scale_of(&d->scale_b, row, column, b->columns);
+        }
         for (i = d->row_begin; i < (d->row_end ? d->row_end : d->m); i++)
             for (j = 0; j < d->n; j++) {
                 size_t at = l * c->stride + i * c->ld + j;
@@ -428,12 +468,7 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
                     continue;
                 memset(touched + at * size, 1, size);
                 for (p = 0; p < d->k && alpha != 0; p++) {
-                    size_t ai = d->trans_a ? p : i, aj = d->trans_a ? i : p, bi = d->trans_b ? j : p,
-                           bj = d->trans_b ? p : j;
-                    double x = value_at(a->data, a->type, (d->stride_a ? l : 0) * a->stride + ai * a->ld + aj) *
-                               scale_of(&d->scale_a, ai, aj, a->columns) *
-                               value_at(b->data, b->type, (d->stride_b ? l : 0) * b->stride + bi * b->ld + bj) *
-                               scale_of(&d->scale_b, bi, bj, b->columns);
+                    double x = wide_a[i * d->k + p] * wide_b[j * d->k + p];
                     sum += x;
                     magnitude += fabs(x);
                 }
@@ -461,6 +496,7 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
                           mixprec_dtype_name(a->type), mixprec_dtype_name(b->type), mixprec_dtype_name(c->type), l, i,
                           j, got, y, error);
             }
+    }
     for (i = 0; i < c->bytes; i++)
         if (!touched[i] && ((const unsigned char *)c->data)[i] != ((const unsigned char *)before)[i]) {
             CHECK(0, "%s: m %zu n %zu k %zu: byte %zu, which is no element of C, was written", what, d->m, d->n, d->k,
@@ -469,6 +505,8 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
         }
     CHECK(wrong <= 3, "%s: %ld elements wrong", what, wrong);
     free(touched);
+    free(wide_a);
+    free(wide_b);
 }
 
 static mixprec_scales make_scales(size_t rows, size_t columns, int form, float **memory_of) {
@@ -610,6 +648,10 @@ static void run_gemms(const char *what, const gemm_kind *kinds, size_t kind_coun
         int s;
         for (s = 0; s < shapes; s++) {
             size_t m = random_size(most), n = s % 4 == 0 ? m : random_size(most), k = random_size(most + 60);
+#ifdef TEST_ON_DEVICE
+            if (s % 8 == 7)
+                m *= 4, n *= 4, k *= 4;
+#endif
             if (s < 5)
                 m = fixed[s][0], n = fixed[s][1], k = fixed[s][2];
             else if (s == 5)
@@ -717,6 +759,44 @@ static void test_gemm_mma_8(void) {
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
+}
+
+/* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked above;
+   here on the same numbers. Where every sum is exact, small integers, they and the CPU agree bit for bit. */
+static void test_gemm_paths(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_I8};
+    int trial;
+    for (trial = 0; trial < (test_quick ? 10 : 40); trial++) {
+        mixprec_dtype type = types[trial % 5];
+        size_t m = random_size(200), n = random_size(200), k = random_size(300), i;
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        float *c[3];
+        matrix a = make_matrix(type, m, k, 1, trial % 2, true), b = make_matrix(type, k, n, 1, trial % 3 > 0, true);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        for (i = 0; i < m * k; i++)
+            put(a.data, type, i / k * a.ld + i % k, (double)(int)(random_u32() % 7) - 3);
+        for (i = 0; i < k * n; i++)
+            put(b.data, type, i / n * b.ld + i % n, (double)(int)(random_u32() % 7) - 3);
+        d.m = m, d.n = n, d.k = k, d.a = a.data, d.b = b.data, d.lda = a.ld, d.ldb = b.ld;
+        d.a_type = d.b_type = type, d.c_type = MIXPREC_F32;
+        for (i = 0; i < 3; i++) {
+            c[i] = (float *)memory(m * n * 4);
+            memset(c[i], 0xFF, m * n * 4);
+            d.c = c[i];
+            options.path = (mixprec_cuda_path)(MIXPREC_CUDA_PATH_EXACT + i);
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        }
+        for (i = 0; i < m * n; i++)
+            CHECK(float_bits(c[0][i]) == float_bits(c[1][i]) && float_bits(c[0][i]) == float_bits(c[2][i]),
+                  "%s, m %zu n %zu k %zu: element %zu: exact %a, wmma %a, mma %a", mixprec_dtype_name(type), m, n, k, i,
+                  (double)c[0][i], (double)c[1][i], (double)c[2][i]);
+        for (i = 0; i < 3; i++)
+            release(c[i]);
+        release(a.data);
+        release(b.data);
+    }
 }
 
 /* All that is special comes through: NaN, Inf, subnormals, and zero times NaN; a NaN in C only when beta is not 0. */
@@ -1417,6 +1497,104 @@ static void test_optimizers(void) {
         run_optimizer(trial);
 }
 
+/* A step of training as a captured graph, run three times, against the same calls made three times: norm, clipping,
+   Adam with stochastic rounding, fp8 with delayed scaling, a product, the scaler. */
+#ifdef TEST_ON_DEVICE
+typedef struct {
+    float *values; /* norm, clip, inverse scale, amax */
+    mixprec_scaler *scaler;
+    mixprec_delayed_scaling *scaling;
+    mixprec_cuda_optimizer_state *state;
+    mixprec_parameter parameter;
+    void *workspace, *gradient, *fp8;
+    float *product;
+} graph_step;
+enum { GRAPH_N = 128 * 130, GRAPH_HISTORY = 5 };
+static graph_step make_graph_step(const float *weights, const float *gradients) {
+    graph_step g;
+    memset(&g, 0, sizeof g);
+    g.values = (float *)memory(64);
+    memset(g.values, 0, 64);
+    g.scaler = (mixprec_scaler *)memory(sizeof *g.scaler);
+    mixprec_scaler_init(g.scaler);
+    g.scaler->growth_interval = 2;
+    g.scaling = (mixprec_delayed_scaling *)memory(sizeof *g.scaling);
+    mixprec_delayed_scaling_init(g.scaling, MIXPREC_E4M3, (float *)memory(GRAPH_HISTORY * 4), GRAPH_HISTORY);
+    g.state = (mixprec_cuda_optimizer_state *)memory(sizeof *g.state);
+    memset(g.state, 0, sizeof *g.state);
+    g.workspace = memory(1 << 20), g.gradient = memory(GRAPH_N * 2), g.fp8 = memory(GRAPH_N);
+    g.product = (float *)memory(128 * 128 * 4);
+    g.parameter.n = GRAPH_N, g.parameter.grad = g.gradient, g.parameter.grad_type = MIXPREC_BF16;
+    g.parameter.master = (float *)memory(GRAPH_N * 4), g.parameter.model = memory(GRAPH_N * 2);
+    g.parameter.model_type = MIXPREC_BF16, g.parameter.round = MIXPREC_ROUND_STOCHASTIC, g.parameter.seed = 5;
+    g.parameter.moment1 = (float *)memory(GRAPH_N * 4), g.parameter.moment2 = (float *)memory(GRAPH_N * 4);
+    memset(g.parameter.moment1, 0, GRAPH_N * 4), memset(g.parameter.moment2, 0, GRAPH_N * 4);
+    memset(g.parameter.model, 0, GRAPH_N * 2);
+    memcpy(g.parameter.master, weights, GRAPH_N * 4);
+    mixprec_convert(g.gradient, MIXPREC_BF16, gradients, MIXPREC_F32, GRAPH_N);
+    return g;
+}
+static void run_graph_step(graph_step *g, cudaStream_t s) {
+    mixprec_cuda_stream stream = (mixprec_cuda_stream)s;
+    mixprec_cuda_tensor tensor = {NULL, g->gradient, GRAPH_N};
+    mixprec_cuda_quantized quantized;
+    mixprec_cuda_step step;
+    mixprec_adam adam;
+    memset(&quantized, 0, sizeof quantized);
+    memset(&step, 0, sizeof step);
+    mixprec_adamw_init(&adam);
+    step.inverse_scale = g->values + 2, step.clip = g->values + 1, step.found_inf = &g->scaler->found_inf;
+    quantized.dst = g->fp8, quantized.src = g->parameter.model, quantized.n = GRAPH_N;
+    quantized.scale = &g->scaling->scale, quantized.amax = g->values + 3, quantized.inverse = g->values + 4;
+#define QUEUED(call) CHECK((call) == MIXPREC_OK, "%s: %s", #call, mixprec_cuda_last_error())
+    QUEUED(mixprec_cuda_norm(g->values, &tensor, 1, MIXPREC_BF16, g->workspace, 1 << 20, stream));
+    QUEUED(mixprec_cuda_clip_coefficient(g->values + 1, g->values + 2, g->values, 1.0, g->scaler, stream));
+    QUEUED(mixprec_cuda_adam_step(&adam, &g->parameter, 1, 1, 1, 0, g->state, &step, stream));
+    QUEUED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, stream));
+    QUEUED(mixprec_cuda_delayed_scaling_update(g->scaling, g->values + 3, 1, stream));
+    QUEUED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_TRANS, 128, 128, 130, 1, g->parameter.model, MIXPREC_BF16, 130,
+                             g->parameter.model, MIXPREC_BF16, 130, 0, g->product, MIXPREC_F32, 128, stream));
+    QUEUED(mixprec_cuda_scaler_update(g->scaler, NULL, stream));
+#undef QUEUED
+}
+static void test_graph(void) {
+    float *weights = (float *)malloc(GRAPH_N * 4), *gradients = (float *)malloc(GRAPH_N * 4);
+    graph_step direct, captured;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t program = NULL;
+    int run;
+    fill(weights, MIXPREC_F32, GRAPH_N, 1);
+    fill(gradients, MIXPREC_F32, GRAPH_N, 1000);
+    direct = make_graph_step(weights, gradients), captured = make_graph_step(weights, gradients);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+    for (run = 0; run < 3; run++)
+        run_graph_step(&direct, stream);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess, "the calls failed");
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "no capture");
+    run_graph_step(&captured, stream);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
+    CHECK(captured.state->step == 0, "something ran while it was captured");
+    CHECK(graph && cudaGraphInstantiateWithFlags(&program, graph, 0) == cudaSuccess, "no graph");
+    for (run = 0; run < 3 && program; run++)
+        CHECK(cudaGraphLaunch(program, stream) == cudaSuccess, "launch");
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess, "the graph failed");
+    CHECK(direct.state->step == 3 && captured.state->step == 3 &&
+              !memcmp(direct.parameter.master, captured.parameter.master, GRAPH_N * 4) &&
+              !memcmp(direct.parameter.model, captured.parameter.model, GRAPH_N * 2) &&
+              !memcmp(direct.fp8, captured.fp8, GRAPH_N) && !memcmp(direct.product, captured.product, 128 * 128 * 4) &&
+              !memcmp(direct.values, captured.values, 5 * 4) &&
+              !memcmp(direct.scaler, captured.scaler, sizeof *direct.scaler) &&
+              direct.scaling->scale == captured.scaling->scale && direct.scaling->scale != 1,
+          "the graph's results are others: %d steps, not %d", (int)captured.state->step, (int)direct.state->step);
+    cudaGraphExecDestroy(program);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    free(weights);
+    free(gradients);
+}
+#endif
+
 /* ---- errors ---- */
 
 static void test_statuses(void) {
@@ -1736,6 +1914,7 @@ int main(int argc, char **argv) {
         {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
 #endif
         {"cuda: convert, every pair of dtypes", test_convert},
+        {"cuda: convert, every code", test_convert_every_code},
         {"cuda: convert, every float", test_convert_every_float},
         {"cuda: convert lists", test_convert_list},
         {"cuda: convert and transpose", test_convert_transpose},
@@ -1745,6 +1924,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
@@ -1756,6 +1936,9 @@ int main(int argc, char **argv) {
         {"cuda: quantise to fp8", test_quantize},
         {"cuda: delayed scaling", test_delayed_scaling},
         {"cuda: Adam, AdamW and SGD", test_optimizers},
+#ifdef TEST_ON_DEVICE
+        {"cuda: a step of training as a graph", test_graph},
+#endif
         {"cuda: every error status", test_statuses},
 #ifndef TEST_ON_DEVICE
         {"cuda: the emulation shows a missing barrier", test_emulation},
