@@ -173,7 +173,7 @@ check "cuda: the tests for a GPU build" "${MAKE:-make}" -s "$work/test_cuda_devi
     sh -c "$work/test_cuda_device | grep -q -e '^SKIP ' -e '^ok '"
 check "cuda: the benchmark builds" "${MAKE:-make}" -s "$work/bench/bench_cuda" BUILD="$work" CUDA_ARCH=sm_75
 [ -x "$work/bench/bench_cuda" ] && check "cuda: without a GPU it says that nothing was measured" \
-    sh -c "$work/bench/bench_cuda --quick --csv $work/cuda.csv | grep -q -e '^SKIP ' -e ' wrote '"
+    sh -c "$work/bench/bench_cuda --quick --out $work/cuda | grep -q -e '^SKIP ' -e ' wrote '"
 
 # ---- several translation units, one program ----
 
