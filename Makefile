@@ -82,6 +82,14 @@ $(BUILD)/test_cuda: $(wildcard tests/cuda/*) tests/test.h mixprec.h mixprec_cuda
 	$(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Werror $(CFLAGS) -ffp-contract=off \
 	-fsanitize=alignment -fno-sanitize-recover=alignment -I. -o $@ tests/cuda/test_cuda.cpp -lm
 
+# The same tests for a GPU; CUDA_ARCH=sm_90, say, where they are to run on another machine than they are built on.
+$(BUILD)/test_cuda_device: $(wildcard tests/cuda/*) tests/test.h mixprec.h mixprec_cuda.cuh
+	@mkdir -p $(BUILD)
+	printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' | $(CC) -O2 -I. -c -x c -o $(BUILD)/cpu.o -
+	$(NVCC) -std=c++17 -O2 -arch=$(CUDA_ARCH) -x cu -DTEST_ON_DEVICE -Xcompiler -ffp-contract=off -c -o $@.o \
+	tests/cuda/test_cuda.cpp
+	$(NVCC) -arch=$(CUDA_ARCH) -o $@ $@.o $(BUILD)/cpu.o
+
 # A program that does not build is one failure of its step.
 $(BUILD)/test/test_%.log: FORCE
 	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$*'

@@ -11,8 +11,9 @@
        mixprec_cuda_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n, stream);
        mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, 1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f,
                          c, MIXPREC_F32, n, stream);
-       mixprec_cuda_scaler_unscale(scaler, grads, count, MIXPREC_BF16, MIXPREC_BF16, stream);   sets found_inf
-       mixprec_cuda_adamw(parameters, count, &options, state, scaler, stream);                  nothing, after Inf
+       mixprec_cuda_norm(norm, grads, count, MIXPREC_BF16, workspace, bytes, stream);
+       mixprec_cuda_clip_coefficient(clip, inverse, norm, 1.0, scaler, stream);            sets found_inf
+       mixprec_cuda_adam_step(&adam, parameters, count, 1, 1, 0, state, &device, stream);  nothing, after Inf
        mixprec_cuda_scaler_update(scaler, NULL, stream);
 
    What is guaranteed
@@ -183,8 +184,14 @@ size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count
 mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
 
-/* dst = src * min(1, max_norm / (*norm + 1e-6)), as PyTorch's clip_grad_norm_. MIXPREC_ERR_SCALE unless max_norm is
-   finite and positive. */
+/* For an optimiser that reads gradients still multiplied by the scaler's scale, *norm being their norm:
+   *inverse_scale = mixprec_inverse_scale(scale), 1 without a scaler; *clip = mixprec_clip_coefficient(*norm *
+   *inverse_scale, max_norm); found_inf of the scaler is set when *norm is Inf or NaN. clip, inverse_scale and scaler may
+   be NULL. */
+mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
+                                             mixprec_scaler *scaler, mixprec_cuda_stream stream);
+
+/* dst = src * mixprec_clip_coefficient(*norm, max_norm). MIXPREC_ERR_SCALE unless max_norm is finite and positive. */
 mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
                                  float max_norm, mixprec_cuda_stream stream);
 
@@ -198,19 +205,31 @@ mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, s
 mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
                                       mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
 
-/* dst = narrow(src * *scale) to e4m3 or e5m2, to nearest even, saturated; amax, unless NULL, is raised to the largest
-   magnitude of src (NaN wins), for the next step's scale: one pass. Set it to 0 first. */
+/* mixprec_quantize of a tensor with a given scale, in one pass: dst = narrow(src * *scale) to e4m3 or e5m2, saturated.
+   Zero and NULL mean the common case. */
 typedef struct mixprec_cuda_quantized {
     void *dst;
     const void *src;
     size_t n;
     const float *scale;
-    float *amax;
+    float *amax;         /* not NULL: raised to the largest magnitude of src (NaN wins). Set it to 0 before. */
+    float *inverse;      /* not NULL: receives 1 / *scale, which mixprec_scales takes */
+    mixprec_round round; /* MIXPREC_ROUND_STOCHASTIC: element i draws mixprec_random_bits(seed + *step, offset + i), */
+    uint64_t seed;       /* ... which a captured graph, too, changes from run to run when *step does */
+    uint64_t offset;
+    const uint64_t *step; /* NULL: 0 */
 } mixprec_cuda_quantized;
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream);
 
-/* The same with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major,
+/* mixprec_delayed_scaling_update for `count` tensors: scaling[i] and amax[i], and the histories, are in device memory.
+   amax[i] is entered and then set to 0, for the mixprec_cuda_quantize that comes next; that takes &scaling[i].scale, an
+   address that may be computed on the host. Where fields make no sense, or a history has 2^31 entries, scaling[i] is
+   left as it is. */
+mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
+                                                   mixprec_cuda_stream stream);
+
+/* mixprec_cuda_quantize, to nearest, with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major,
    no gaps), each from its own amax as mixprec_cuda_fp8_scale has it. inverse has ceil(rows / block_rows) rows of
    ceil(columns / 128): values of a mixprec_scales {inverse, block_rows, 128}. MIXPREC_ERR_RANGE for other block_rows.
    */
@@ -218,50 +237,38 @@ mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, f
                                             mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
                                             int power_of_two, mixprec_cuda_stream stream);
 
-/* ---- optimisers: fp32 master weights ---- */
+/* ---- optimisers ---- */
 
-/* One parameter tensor. For SGD `second` is unused, and `first` (the momentum) may be NULL when momentum is 0. */
-typedef struct mixprec_cuda_parameter {
-    float *parameter;     /* the master weights, updated */
-    float *first;         /* first moment, updated; zeros at the start */
-    float *second;        /* second moment, updated; zeros at the start */
-    const void *gradient; /* grad_type, unscaled */
-    void *copy;           /* NULL, or the weights narrowed to copy_type */
-    size_t n;
-} mixprec_cuda_parameter;
-
-/* Shared by both optimisers. Rounded to fp32 where they are used. */
-typedef struct mixprec_cuda_optimizer_options {
-    double lr, weight_decay;
-    double beta1, beta2, epsilon; /* AdamW: 0.9, 0.999, 1e-8 */
-    double momentum;              /* SGD */
-    int nesterov;                 /* SGD */
-    mixprec_dtype grad_type, copy_type;
-    mixprec_round
-        copy_round; /* nearest even, or stochastic: then element i of the list (counted over all tensors) draws */
-    uint64_t seed;  /* mixprec_random_bits(seed + step, i) */
-} mixprec_cuda_optimizer_options;
-
-/* What an optimiser remembers on the device besides its tensors: in device memory, zeroed at the start. A copy of it is
-   part of the checkpoint. */
+/* What an optimiser remembers on the device besides its tensors: in device memory, zeroed at the start. */
 typedef struct mixprec_cuda_optimizer_state {
-    int64_t step;                      /* steps taken, skipped ones not counted */
-    double beta1_power, beta2_power;   /* 1 - beta^step is kept as (1 - power); 1 at step 0 */
-    float step_size, bias2_root, skip; /* of the step under way: lr / (1 - beta1^t), sqrt(1 - beta2^t), not 0: skip */
+    uint64_t step; /* steps taken, skipped ones not counted: part of the checkpoint */
+    struct {
+        float inverse_scale, clip, weight_decay, keep, beta1, rest1, beta2, rest2, correction, epsilon, rate;
+        int32_t decay, first, nesterov, skip;
+    } now_; /* of the step under way */
 } mixprec_cuda_optimizer_state;
 
-/* AdamW (Loshchilov, Hutter, arXiv:1711.05101) in PyTorch's order, each operation rounded to fp32: p *= 1 - lr wd;
-   m = b1 m + (1 - b1) g; v = b2 v + ((1 - b2) g) g; d = sqrt(v) / sqrt(1 - b2^t) + eps; p -= (lr / (1 - b1^t)) m / d.
-   Nothing happens, and the step is not counted, when scaler (device memory, may be NULL) has found_inf set. Also:
-   MIXPREC_ERR_SCALE for a hyperparameter that is not finite or out of range, MIXPREC_ERR_ROUND. */
-mixprec_status mixprec_cuda_adamw(const mixprec_cuda_parameter *list, size_t count,
-                                  const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
-                                  const mixprec_scaler *scaler, mixprec_cuda_stream stream);
+/* Values that are on the device when the work runs, so that nobody waits and a captured graph serves every step. */
+typedef struct mixprec_cuda_step {
+    const float *inverse_scale, *clip; /* not NULL: in the place of the arguments of these names */
+    const int32_t *found_inf;          /* likewise; a scaler's: &scaler->found_inf, before mixprec_cuda_scaler_update */
+    const double *learning_rate;       /* not NULL: in the place of the optimiser's */
+} mixprec_cuda_step;
 
-/* SGD as PyTorch's: g += wd p; buf = momentum buf + g; g = nesterov ? g + momentum buf : buf; p -= lr g. Likewise. */
-mixprec_status mixprec_cuda_sgd(const mixprec_cuda_parameter *list, size_t count,
-                                const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
-                                const mixprec_scaler *scaler, mixprec_cuda_stream stream);
+/* mixprec_sgd_step and mixprec_adam_step (Adam and AdamW) for a list of tensors, bit for bit: unscaling, clipping, the
+   update, and the weights as fp32 master with a narrowed copy, as low precision with any rounding, or with compensation,
+   in one pass. The step is that of `state`, which counts up unless the step is skipped; that of sgd or adam is ignored.
+   Stochastic rounding draws mixprec_random_bits(seed + step, offset + i) with this step. `device` may be NULL; what it
+   points to and the CPU would refuse (MIXPREC_ERR_SCALE, MIXPREC_ERR_OPTIMIZER) skips the step. grad and model may not
+   be f64 (MIXPREC_ERR_DTYPE); .isa must be 0. */
+mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *list, size_t count,
+                                     float inverse_scale, float clip, int found_inf,
+                                     mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
+                                     mixprec_cuda_stream stream);
+mixprec_status mixprec_cuda_adam_step(const mixprec_adam *adam, const mixprec_parameter *list, size_t count,
+                                      float inverse_scale, float clip, int found_inf,
+                                      mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
+                                      mixprec_cuda_stream stream);
 
 #ifdef __cplusplus
 }
@@ -328,10 +335,10 @@ MIXPREC_CUDA_FN_ size_t mixprec_cuda_size_(mixprec_dtype dtype) {
                                                            : 0;
 }
 
-/* mixprec_random_bits: Threefry-2x32-20. */
-MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_random_bits(uint64_t seed, uint64_t index) {
+/* mixprec_random_bits of 2 pair and 2 pair + 1: Threefry-2x32-20. */
+MIXPREC_CUDA_FN_ void mixprec_cuda_random_pair_(uint32_t &even, uint32_t &odd, uint64_t seed, uint64_t pair) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32), key2 = 0x1BD11BDAu ^ key0 ^ key1;
-    uint32_t x0 = (uint32_t)(index >> 1) + key0, x1 = (uint32_t)(index >> 33) + key1;
+    uint32_t x0 = (uint32_t)pair + key0, x1 = (uint32_t)(pair >> 32) + key1;
 #define MIXPREC_CUDA_MIX_(r) (x0 += x1, x1 = (x1 << (r) | x1 >> (32 - (r))) ^ x0)
 #define MIXPREC_CUDA_FOUR_(a, b, c, d, k0, k1, step)                                                                   \
     (MIXPREC_CUDA_MIX_(a), MIXPREC_CUDA_MIX_(b), MIXPREC_CUDA_MIX_(c), MIXPREC_CUDA_MIX_(d), x0 += (k0),               \
@@ -343,7 +350,12 @@ MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_random_bits(uint64_t seed, uint64_t index
     MIXPREC_CUDA_FOUR_(13, 15, 26, 6, key2, key0, 5u);
 #undef MIXPREC_CUDA_FOUR_
 #undef MIXPREC_CUDA_MIX_
-    return (index & 1) ? x1 : x0;
+    even = x0, odd = x1;
+}
+MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_random_bits(uint64_t seed, uint64_t index) {
+    uint32_t even, odd;
+    mixprec_cuda_random_pair_(even, odd, seed, index >> 1);
+    return (index & 1) ? odd : even;
 }
 
 /* Exact: binary32 to binary64, without a cast, which -ftz would spoil. */
@@ -358,6 +370,10 @@ MIXPREC_CUDA_FN_ uint64_t mixprec_cuda_widen64_(uint32_t bits) {
         return sign | (mixprec_cuda_bits64_((double)(int32_t)(bits & 0x7FFFFFu)) - ((uint64_t)149 << 52));
     }
     return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
+}
+
+MIXPREC_CUDA_FN_ double mixprec_cuda_f64_(float x) {
+    return mixprec_cuda_double_(mixprec_cuda_widen64_(mixprec_cuda_bits_(x)));
 }
 
 /* Any code of 16 bits or fewer to the bits of a binary32. Subnormals: an integer, exact in fp32, times a power of two
@@ -832,6 +848,22 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_store_codes_(void *base, size_t size, size_t
     }
 }
 
+/* mixprec_random_bits of index .. index + 7. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_random8_(uint32_t (&random)[8], uint64_t seed, uint64_t index) {
+    uint32_t even, odd, next;
+    mixprec_cuda_random_pair_(even, odd, seed, index >> 1);
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) {
+        random[e] = (index & 1) ? odd : even;
+        random[e + 1] = odd;
+        if (e < 6 || (index & 1)) {
+            mixprec_cuda_random_pair_(even, next, seed, (index + (uint64_t)e + 2) >> 1);
+            random[e + 1] = (index & 1) ? even : odd;
+            odd = next;
+        }
+    }
+}
+
 /* x times factor; a NaN as it is, where the instruction would give its own. */
 MIXPREC_CUDA_DEV_ float mixprec_cuda_scaled_(float x, float factor) {
     return (mixprec_cuda_bits_(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : mixprec_cuda_mul_(x, factor);
@@ -846,14 +878,12 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, mixpr
         return bits | 0x400000u;
     return overflow == MIXPREC_OVERFLOW_SATURATE && (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits - 1 : bits;
 }
-MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
-                                            const float (&v)[8], mixprec_overflow overflow) {
-    uint32_t code[8];
-    /* one test of the type for eight elements */
+/* Eight floats to the codes of a type, to nearest even: one test of the type for all. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
+                                            mixprec_overflow overflow) {
 #define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
     if (type == dtype) {                                                                                               \
         _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);             \
-        mixprec_cuda_store_codes_(base, mixprec_cuda_size_(dtype), i, count, whole, code);                             \
     }
     MIXPREC_CUDA_CASE_(MIXPREC_F32)
     MIXPREC_CUDA_CASE_(MIXPREC_F16)
@@ -862,16 +892,61 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size
     MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
 #undef MIXPREC_CUDA_CASE_
 }
+MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
+                                            const float (&v)[8], mixprec_overflow overflow) {
+    uint32_t code[8];
+    mixprec_cuda_codes8_(code, v, type, overflow);
+    mixprec_cuda_store_codes_(base, mixprec_cuda_size_(type), i, count, whole, code);
+}
+
+/* The same in any mode; f32 stays what it is. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_any_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
+                                                mixprec_round round, mixprec_overflow overflow, uint64_t seed,
+                                                uint64_t index) {
+    if (type != MIXPREC_F32 && round == MIXPREC_ROUND_NEAREST_EVEN) {
+        mixprec_cuda_codes8_(code, v, type, overflow);
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        code[e] = mixprec_cuda_bits_(v[e]);
+    if (type == MIXPREC_F32)
+        return;
+    mixprec_layout_ layout = mixprec_cuda_layout_(type);
+    uint32_t random[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    bool simple = type == MIXPREC_BF16; /* where neither overflow, NaN nor Inf is near */
+    if (round == MIXPREC_ROUND_STOCHASTIC)
+        mixprec_cuda_random8_(random, seed, index);
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        simple = simple && (code[e] & 0x7FFFFFFFu) < 0x7F7F0000u;
+    if (simple && round == MIXPREC_ROUND_STOCHASTIC) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            code[e] = (code[e] + (random[e] >> 16)) >> 16;
+        return;
+    }
+#pragma unroll 1 /* long and rare: one copy, past which the eight go round */
+    for (int e = 0; e < 8; e++) {
+        uint32_t first = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(code[0]), layout, round, overflow, random[0]);
+#pragma unroll
+        for (int next = 1; next < 8; next++)
+            code[next - 1] = code[next], random[next - 1] = random[next];
+        code[7] = first;
+    }
+}
 
 /* A list of tensors as a kernel parameter (4 KB at most): tensor t holds chunks first[t] .. first[t + 1] - 1. */
-#define MIXPREC_CUDA_LIST_ 56
+#define MIXPREC_CUDA_LIST_ 46
+#define MIXPREC_CUDA_POINTERS_ 6
 #define MIXPREC_CUDA_CHUNK_ 8192
 #define MIXPREC_CUDA_THREADS_ 256
 typedef struct mixprec_cuda_item_ {
-    void *p[5];
+    void *p[MIXPREC_CUDA_POINTERS_];
     size_t n;
-    size_t index; /* elements in the tensors before */
-    int whole;    /* the bits of those p that are aligned for vectors */
+    uint64_t seed, offset;
+    uint8_t src_type, dst_type, round, overflow; /* where each tensor has its own */
+    uint8_t whole;                               /* the bits of those p that are aligned for vectors */
 } mixprec_cuda_item_;
 typedef struct mixprec_cuda_list_ {
     mixprec_cuda_item_ items[MIXPREC_CUDA_LIST_];
@@ -938,7 +1013,7 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
     float factor;
     uint32_t largest;
     __device__ bool begin() {
-        factor = mixprec_cuda_to_f32_(1.0 / (double)scaler->scale);
+        factor = mixprec_cuda_div_(1.0f, scaler->scale); /* as through f64: no quotient is that close to a tie */
         largest = 0;
         return true;
     }
@@ -1019,13 +1094,29 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
         *norm = (float)sqrt(total);
 }
 
+/* mixprec_clip_coefficient; NaN stays, as in PyTorch. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_clip_of_(double norm, double max_norm) {
+    uint64_t bits = mixprec_cuda_bits64_(max_norm);
+    double ratio = max_norm / (norm + 1e-6);
+    return bits >> 63 || bits == 0 || ratio > 1 ? 1.0f : mixprec_cuda_to_f32_(ratio);
+}
+static __global__ void mixprec_cuda_clip_coefficient_(float *clip, float *inverse_scale, const float *norm,
+                                                      double max_norm, mixprec_scaler *scaler) {
+    float inverse = scaler ? mixprec_cuda_div_(1.0f, scaler->scale) : 1.0f, all = *norm;
+    if (inverse_scale)
+        *inverse_scale = inverse;
+    if (clip)
+        *clip = mixprec_cuda_clip_of_(__dmul_rn(mixprec_cuda_f64_(all), mixprec_cuda_f64_(inverse)), max_norm);
+    if (scaler && (mixprec_cuda_bits_(all) & 0x7FFFFFFFu) >= 0x7F800000u)
+        scaler->found_inf = 1;
+}
+
 struct mixprec_cuda_clip_op_ { /* p: dst, src */
     mixprec_dtype type;
     const float *norm;
     float max_norm, factor;
     __device__ bool begin() {
-        factor = mixprec_cuda_div_(max_norm, mixprec_cuda_add_(*norm, 1e-6f));
-        factor = factor > 1.0f ? 1.0f : factor; /* NaN stays, as in PyTorch */
+        factor = mixprec_cuda_clip_of_(mixprec_cuda_f64_(*norm), mixprec_cuda_f64_(max_norm));
         return true;
     }
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
@@ -1040,15 +1131,16 @@ struct mixprec_cuda_clip_op_ { /* p: dst, src */
     }
 };
 
-struct
-    mixprec_cuda_quantize_op_ { /* p: dst, src, scale, amax; a block may meet several tensors, so amax is per eight */
+/* p: dst, src, scale, amax, inverse, step; a block may meet several tensors, so amax is per eight */
+struct mixprec_cuda_quantize_op_ {
     mixprec_dtype dst_type, src_type;
     __device__ bool begin() {
         return true;
     }
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
         float v[8], scale = *(const float *)item.p[2];
-        uint32_t largest = 0;
+        uint32_t code[8], largest = 0;
+        uint64_t seed = item.seed + (item.p[5] ? *(const uint64_t *)item.p[5] : 0);
         mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
 #pragma unroll
         for (int e = 0; e < 8; e++) {
@@ -1056,11 +1148,14 @@ struct
             largest = magnitude > largest ? magnitude : largest;
             v[e] = mixprec_cuda_scaled_(v[e], scale);
         }
-        mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
-                             MIXPREC_OVERFLOW_SATURATE);
+        mixprec_cuda_codes8_any_(code, v, dst_type, (mixprec_round)item.round, MIXPREC_OVERFLOW_SATURATE, seed,
+                                 item.offset + i);
+        mixprec_cuda_store_codes_(item.p[0], 1, i, count, mixprec_cuda_whole_(item, 0, count), code);
         /* most find it raised already: a plain read is enough to know, as it only grows */
         if (item.p[3] && largest > *(volatile unsigned int *)item.p[3])
             atomicMax((unsigned int *)item.p[3], largest);
+        if (item.p[4] && i == 0)
+            *(float *)item.p[4] = mixprec_cuda_div_(1.0f, scale);
     }
     __device__ void end() {
     }
@@ -1068,117 +1163,151 @@ struct
 
 /* ---- optimisers ---- */
 
-static __global__ void mixprec_cuda_optimizer_begin_(mixprec_cuda_optimizer_state *state, const mixprec_scaler *scaler,
-                                                     double lr, double beta1, double beta2) {
-    state->skip = scaler && scaler->found_inf ? 1.0f : 0.0f;
-    if (state->skip != 0)
-        return;
-    if (state->step == 0)
-        state->beta1_power = state->beta2_power = 1.0;
-    state->step++;
-    state->beta1_power *= beta1;
-    state->beta2_power *= beta2;
-    state->step_size = (float)(lr / (1.0 - state->beta1_power));
-    state->bias2_root = (float)sqrt(1.0 - state->beta2_power);
+/* x^n by squaring, as the CPU has it. */
+MIXPREC_CUDA_DEV_ double mixprec_cuda_power_(double x, uint64_t n) {
+    double power = 1;
+    for (; n; n >>= 1) {
+        if (n & 1)
+            power = __dmul_rn(power, x);
+        x = __dmul_rn(x, x);
+    }
+    return power;
 }
 
-/* The low-precision copy of eight weights. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_weights_(const mixprec_cuda_item_ &item, size_t i, int count,
-                                                  const float (&v)[8], mixprec_dtype type, mixprec_round round,
-                                                  uint64_t seed) {
-    if (!item.p[4])
+/* Counts the step, unless it is skipped, and leaves its constants. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *state, float inverse_scale, float clip,
+                                                double *rate, const mixprec_cuda_step &device) {
+    if (device.inverse_scale)
+        inverse_scale = *device.inverse_scale;
+    if (device.clip)
+        clip = *device.clip;
+    if (device.learning_rate)
+        *rate = *device.learning_rate;
+    state->now_.skip = (device.found_inf && *device.found_inf) ||
+                       mixprec_cuda_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu ||
+                       mixprec_cuda_bits_(clip) >= 0x7F800000u || mixprec_cuda_bits64_(*rate) >= (uint64_t)0x7FF << 52;
+    state->now_.inverse_scale = inverse_scale;
+    state->now_.clip = clip;
+    if (!state->now_.skip)
+        state->step++;
+    return !state->now_.skip;
+}
+static __global__ void mixprec_cuda_begin_adam_(mixprec_cuda_optimizer_state *state, mixprec_adam adam,
+                                                float inverse_scale, float clip, mixprec_cuda_step device) {
+    if (!mixprec_cuda_begin_step_(state, inverse_scale, clip, &adam.learning_rate, device))
         return;
-    if (round != MIXPREC_ROUND_STOCHASTIC) {
-        mixprec_cuda_store8_(item.p[4], type, i, count, mixprec_cuda_whole_(item, 4, count), v, MIXPREC_OVERFLOW_IEEE);
+    auto *now = &state->now_;
+    double correction1 = 1 - mixprec_cuda_power_(adam.beta1, state->step);
+    double correction2 = 1 - mixprec_cuda_power_(adam.beta2, state->step);
+    now->decay = !adam.decoupled && adam.weight_decay > 0;
+    now->weight_decay = mixprec_cuda_to_f32_(adam.weight_decay);
+    now->keep = adam.decoupled ? mixprec_cuda_to_f32_(1 - __dmul_rn(adam.learning_rate, adam.weight_decay)) : 1.0f;
+    now->beta1 = mixprec_cuda_to_f32_(adam.beta1);
+    now->rest1 = mixprec_cuda_to_f32_(1 - adam.beta1);
+    now->beta2 = mixprec_cuda_to_f32_(adam.beta2);
+    now->rest2 = mixprec_cuda_to_f32_(1 - adam.beta2);
+    now->correction = mixprec_cuda_to_f32_(sqrt(correction2));
+    now->epsilon = mixprec_cuda_to_f32_(adam.epsilon);
+    now->rate = mixprec_cuda_to_f32_(adam.learning_rate / correction1);
+}
+static __global__ void mixprec_cuda_begin_sgd_(mixprec_cuda_optimizer_state *state, mixprec_sgd sgd,
+                                               float inverse_scale, float clip, mixprec_cuda_step device) {
+    if (!mixprec_cuda_begin_step_(state, inverse_scale, clip, &sgd.learning_rate, device))
         return;
-    }
-    uint32_t code[8];
-#pragma unroll
-    for (int e = 0; e < 8; e++) {
-        uint32_t bits = mixprec_cuda_bits_(v[e]), random = mixprec_cuda_random_bits(seed, item.index + i + (size_t)e);
-        if (type == MIXPREC_BF16 && (bits & 0x7FFFFFFFu) <= 0x7F800000u)
-            code[e] = (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits >> 16 : (bits + (random >> 16)) >> 16;
-        else
-            code[e] = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), mixprec_cuda_layout_(type), round,
-                                             MIXPREC_OVERFLOW_IEEE, random);
-    }
-    mixprec_cuda_store_codes_(item.p[4], mixprec_cuda_size_(type), i, count, mixprec_cuda_whole_(item, 4, count), code);
+    auto *now = &state->now_;
+    now->decay = sgd.weight_decay > 0;
+    now->weight_decay = mixprec_cuda_to_f32_(sgd.weight_decay);
+    now->beta1 = mixprec_cuda_to_f32_(sgd.momentum);
+    now->rest1 = mixprec_cuda_to_f32_(1 - sgd.dampening);
+    now->rate = mixprec_cuda_to_f32_(sgd.learning_rate);
+    now->first = state->step == 1;
+    now->nesterov = sgd.nesterov != 0;
 }
 
-struct mixprec_cuda_adamw_op_ { /* p: parameter, first, second, gradient, copy */
+/* p: gradient, master, model, compensation, moment1, moment2. Item: src_type the gradient's, dst_type the model's. The
+   order of mixprec_adam_c_ and mixprec_sgd_c_, each operation rounded. */
+template <bool adam> struct mixprec_cuda_optimizer_op_ {
     const mixprec_cuda_optimizer_state *state;
-    mixprec_dtype grad_type, copy_type;
-    mixprec_round round;
-    uint64_t seed;
-    float decay, beta1, rest1, beta2, rest2, epsilon, step_size, bias2_root;
+    int moments;
     __device__ bool begin() {
-        step_size = state->step_size;
-        bias2_root = state->bias2_root;
-        seed += (uint64_t)state->step;
-        return state->skip == 0;
+        return !state->now_.skip;
     }
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float p[8], m[8], v[8], g[8];
-        mixprec_cuda_load8_(g, item.p[3], grad_type, i, count, mixprec_cuda_whole_(item, 3, count));
-        mixprec_cuda_load8_(p, item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count));
-        mixprec_cuda_load8_(m, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_load8_(v, item.p[2], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 2, count));
+        const auto &now = state->now_;
+        const mixprec_dtype model_type = (mixprec_dtype)item.dst_type;
+        const size_t model_size = mixprec_cuda_size_(model_type);
+        float w[8], g[8], m[8], inverse_scale = now.inverse_scale, clip = now.clip, rate = now.rate;
+        float weight_decay = now.weight_decay, keep = now.keep, beta1 = now.beta1, rest1 = now.rest1;
+        bool decay = now.decay != 0;
+        mixprec_cuda_load8_(g, item.p[0], (mixprec_dtype)item.src_type, i, count, mixprec_cuda_whole_(item, 0, count));
+        if (item.p[1])
+            mixprec_cuda_load8_(w, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
+        else
+            mixprec_cuda_load8_(w, item.p[2], model_type, i, count, mixprec_cuda_whole_(item, 2, count));
+        if (item.p[3]) {
+            mixprec_cuda_load8_(m, item.p[3], model_type, i, count, mixprec_cuda_whole_(item, 3, count));
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                w[e] = mixprec_cuda_add_(w[e], m[e]);
+        }
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            float d;
-            p[e] = mixprec_cuda_mul_(p[e], decay);
-            m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
-            v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
-                                     mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
-            d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), bias2_root), epsilon);
-            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_div_(mixprec_cuda_mul_(step_size, m[e]), d));
+            g[e] = mixprec_cuda_mul_(mixprec_cuda_mul_(g[e], inverse_scale), clip);
+            if (adam)
+                w[e] = mixprec_cuda_mul_(w[e], keep);
+            if (decay)
+                g[e] = mixprec_cuda_add_(g[e], mixprec_cuda_mul_(weight_decay, w[e]));
         }
-        mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
-                             MIXPREC_OVERFLOW_IEEE);
-        mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), m,
-                             MIXPREC_OVERFLOW_IEEE);
-        mixprec_cuda_store8_(item.p[2], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 2, count), v,
-                             MIXPREC_OVERFLOW_IEEE);
-        mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
-    }
-    __device__ void end() {
-    }
-};
-
-struct mixprec_cuda_sgd_op_ { /* p: parameter, momentum, -, gradient, copy */
-    const mixprec_cuda_optimizer_state *state;
-    mixprec_dtype grad_type, copy_type;
-    mixprec_round round;
-    uint64_t seed;
-    float lr, decay, momentum;
-    int nesterov;
-    __device__ bool begin() {
-        seed += (uint64_t)state->step;
-        return state->skip == 0;
-    }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float p[8], m[8], g[8];
-        mixprec_cuda_load8_(g, item.p[3], grad_type, i, count, mixprec_cuda_whole_(item, 3, count));
-        mixprec_cuda_load8_(p, item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count));
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            g[e] = decay == 0 ? g[e] : mixprec_cuda_add_(g[e], mixprec_cuda_mul_(decay, p[e]));
-        if (momentum != 0) {
-            mixprec_cuda_load8_(m, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
+        if (adam) {
+            float v[8], beta2 = now.beta2, rest2 = now.rest2, correction = now.correction, epsilon = now.epsilon;
+            mixprec_cuda_load8_(m, item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count));
+            mixprec_cuda_load8_(v, item.p[5], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 5, count));
 #pragma unroll
             for (int e = 0; e < 8; e++) {
-                m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(momentum, m[e]), g[e]);
-                g[e] = nesterov ? mixprec_cuda_add_(g[e], mixprec_cuda_mul_(momentum, m[e])) : m[e];
+                float d;
+                m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
+                v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
+                                         mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
+                d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), correction), epsilon);
+                w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_div_(mixprec_cuda_mul_(rate, m[e]), d));
             }
-            mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), m,
+            mixprec_cuda_store8_(item.p[5], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 5, count), v,
                                  MIXPREC_OVERFLOW_IEEE);
-        }
+        } else {
+            bool first = now.first != 0, nesterov = now.nesterov != 0;
+            if (moments) {
+                mixprec_cuda_load8_(m, item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count));
 #pragma unroll
-        for (int e = 0; e < 8; e++)
-            p[e] = mixprec_cuda_sub_(p[e], mixprec_cuda_mul_(lr, g[e]));
-        mixprec_cuda_store8_(item.p[0], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 0, count), p,
-                             MIXPREC_OVERFLOW_IEEE);
-        mixprec_cuda_copy_weights_(item, i, count, p, copy_type, round, seed);
+                for (int e = 0; e < 8; e++) {
+                    m[e] = first ? g[e]
+                                 : mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
+                    g[e] = nesterov ? mixprec_cuda_add_(g[e], mixprec_cuda_mul_(beta1, m[e])) : m[e];
+                }
+            }
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_mul_(rate, g[e]));
+        }
+        if (moments)
+            mixprec_cuda_store8_(item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count), m,
+                                 MIXPREC_OVERFLOW_IEEE);
+        if (item.p[1])
+            mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), w,
+                                 MIXPREC_OVERFLOW_IEEE);
+        if (item.p[2]) {
+            uint32_t code[8];
+            mixprec_cuda_codes8_any_(code, w, model_type, (mixprec_round)item.round, (mixprec_overflow)item.overflow,
+                                     item.seed + state->step, item.offset + i);
+            mixprec_cuda_store_codes_(item.p[2], model_size, i, count, mixprec_cuda_whole_(item, 2, count), code);
+            if (item.p[3]) {
+#pragma unroll
+                for (int e = 0; e < 8; e++) /* what the rounding lost: exact */
+                    w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_decode_(code[e], model_type));
+                mixprec_cuda_codes8_any_(code, w, model_type, MIXPREC_ROUND_NEAREST_EVEN,
+                                         (mixprec_overflow)item.overflow, 0, 0);
+                mixprec_cuda_store_codes_(item.p[3], model_size, i, count, mixprec_cuda_whole_(item, 3, count), code);
+            }
+        }
     }
     __device__ void end() {
     }
@@ -1240,6 +1369,51 @@ static __global__ void mixprec_cuda_fp8_scale_(float *scale, float *inverse, con
         if (inverse)
             inverse[i] = mixprec_cuda_div_(1.0f, s);
     }
+}
+
+/* mixprec_delayed_scaling_update, a block for each. The largest: of the magnitudes that are no NaN, the first of equals,
+   amax before the history, as the CPU finds it. */
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_delayed_scaling_(mixprec_delayed_scaling *scaling, float *amaxes) {
+    mixprec_delayed_scaling *s = scaling + blockIdx.x;
+    mixprec_dtype dtype = s->dtype;
+    const uint32_t length = (uint32_t)s->history_length, last = length - 1;
+    float *history = s->history, amax = amaxes[blockIdx.x], max;
+    uint64_t best = 0;
+    max = dtype == MIXPREC_I8 ? 127.0f
+                              : mixprec_cuda_float_(mixprec_cuda_widen_(mixprec_cuda_layout_(dtype).max_code,
+                                                                        mixprec_cuda_layout_(dtype)));
+    if (!history || s->history_length - 1 >= 0x7FFFFFFFu || s->margin < -64 || s->margin > 64 || dtype == MIXPREC_F32 ||
+        dtype == MIXPREC_E2M1 || max == 0)
+        return;
+    for (uint32_t i = threadIdx.x; i < (s->most_recent ? 1 : length); i += MIXPREC_CUDA_THREADS_) {
+        uint32_t bits = mixprec_cuda_bits_(i ? history[i] : amax) & 0x7FFFFFFFu;
+        uint64_t key = bits > 0x7F800000u ? 0 : (uint64_t)bits << 32 | ~i;
+        best = key > best ? key : best;
+    }
+    best = mixprec_cuda_reduce_<false>(best); /* a barrier, too: all have read history and the fields */
+    if (threadIdx.x == 0) {
+        uint32_t at = ~(uint32_t)best;
+        float largest = best ? at ? history[at] : amax : 0.0f;
+        if (mixprec_cuda_bits_(largest) - 1u < 0x7F7FFFFFu) { /* the quotient fits in fp32 exactly or rounds once */
+            double two = mixprec_cuda_double_((uint64_t)(1023 - s->margin) << 52);
+            uint32_t bits = mixprec_cuda_bits_(
+                mixprec_cuda_to_f32_(__dmul_rn(mixprec_cuda_f64_(max), two) / mixprec_cuda_f64_(largest)));
+            bits = bits < 0x7F800000u ? bits : 0x7F7FFFFFu;
+            s->scale = mixprec_cuda_float_(bits > 0x00800000u ? bits : 0x00800000u);
+        }
+        amaxes[blockIdx.x] = 0;
+    }
+    if (mixprec_cuda_bits_(amax) << 1)
+        for (uint32_t begin = 1; begin <= last; begin += MIXPREC_CUDA_THREADS_) {
+            uint32_t i = begin + threadIdx.x;
+            float next = i < last ? history[i + 1] : amax;
+            __syncthreads(); /* thread 0 has read the largest, and all what comes next */
+            if (i <= last)
+                history[i] = next;
+        }
+    if (threadIdx.x == 0)
+        history[0] = 0;
 }
 
 /* ---- conversion between any two dtypes, in any mode ---- */
@@ -1457,13 +1631,15 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
     char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     uint32_t code[4] = {0, 0, 0, 0};
+    float v[4];
     bool pieces = g.a.k_varies || g.b.k_varies; /* then the sums are scaled already */
     bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         size_t j = column + e;
         float x = sums[e];
-        if (e >= count || (g.triangle == MIXPREC_LOWER && j > row) || (g.triangle == MIXPREC_UPPER && j < row))
+        v[e] = 0;
+        if (e >= count)
             continue;
         if (g.a.scale && !pieces)
             x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.a, row, 0));
@@ -1478,20 +1654,33 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
             x = mixprec_cuda_add_(
                 x,
                 mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), j), g.bias_type));
-        if (g.activation != MIXPREC_ACTIVATION_NONE)
-            x = mixprec_cuda_activate_(x, g.activation);
-        if (g.c_type == MIXPREC_F32)
-            code[e] = mixprec_cuda_bits_(x);
-        else if (g.round == MIXPREC_ROUND_NEAREST_EVEN)
-            code[e] = mixprec_cuda_narrow_(mixprec_cuda_bits_(x), g.c_layout, g.overflow);
-        else {
-            uint32_t random = 0;
-            if (g.round == MIXPREC_ROUND_STOCHASTIC)
-                random = mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + j);
-            code[e] = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(mixprec_cuda_bits_(x)), g.c_layout, g.round,
-                                             g.overflow, random);
+        v[e] = x;
+    }
+    bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
+    if (g.activation != MIXPREC_ACTIVATION_NONE || !nearest) {
+#pragma unroll 1 /* what is long and rare once, not four times in each of two dozen kernels: seconds of compile time */
+        for (int e = 0; e < 4; e++) {
+            float x = e == 0 ? v[0] : e == 1 ? v[1] : e == 2 ? v[2] : v[3];
+            uint32_t bits, random = 0;
+            if (g.activation != MIXPREC_ACTIVATION_NONE)
+                x = mixprec_cuda_activate_(x, g.activation);
+            bits = mixprec_cuda_bits_(x);
+            if (!nearest) {
+                if (g.round == MIXPREC_ROUND_STOCHASTIC)
+                    random = mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e);
+                bits = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow, random);
+            }
+            x = mixprec_cuda_float_(bits);
+            v[0] = e == 0 ? x : v[0], v[1] = e == 1 ? x : v[1], v[2] = e == 2 ? x : v[2], v[3] = e == 3 ? x : v[3];
         }
-        if (!whole)
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        size_t j = column + e;
+        uint32_t bits = mixprec_cuda_bits_(v[e]);
+        code[e] = g.c_type == MIXPREC_F32 || !nearest ? bits : mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+        if (!whole && e < count && !(g.triangle == MIXPREC_LOWER && j > row) &&
+            !(g.triangle == MIXPREC_UPPER && j < row))
             mixprec_cuda_put_(c, size, j, code[e]);
     }
     if (whole && size == 4)
@@ -2112,9 +2301,6 @@ static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, 
 static size_t mixprec_cuda_bytes_(mixprec_dtype type, size_t n) {
     return type == MIXPREC_E2M1 ? n / 2 + n % 2 : n * mixprec_cuda_size_(type);
 }
-static bool mixprec_cuda_is_finite_(double x) {
-    return (mixprec_f64_bits_(x) >> 52 & 0x7FF) != 0x7FF;
-}
 
 /* ---- lists ---- */
 
@@ -2128,15 +2314,23 @@ static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_quan
     item->p[1] = (void *)x.src;
     item->p[2] = (void *)x.scale;
     item->p[3] = x.amax;
+    item->p[4] = x.inverse;
+    item->p[5] = (void *)x.step;
     item->n = x.n;
+    item->round = (uint8_t)x.round;
+    item->seed = x.seed, item->offset = x.offset;
 }
-static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_parameter &x) {
-    item->p[0] = x.parameter;
-    item->p[1] = x.first;
-    item->p[2] = x.second;
-    item->p[3] = (void *)x.gradient;
-    item->p[4] = x.copy;
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_parameter &x) {
+    item->p[0] = (void *)x.grad;
+    item->p[1] = x.master;
+    item->p[2] = x.model;
+    item->p[3] = x.compensation;
+    item->p[4] = x.moment1;
+    item->p[5] = x.moment2;
     item->n = x.n;
+    item->src_type = (uint8_t)x.grad_type, item->dst_type = (uint8_t)x.model_type;
+    item->round = (uint8_t)x.round, item->overflow = (uint8_t)x.overflow;
+    item->seed = x.seed, item->offset = x.offset;
 }
 
 static size_t mixprec_cuda_chunks_(size_t n) {
@@ -2155,7 +2349,7 @@ static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count,
         mixprec_cuda_fill_(&item, list[i]);
         if (!item.n)
             continue;
-        for (int p = 0; p < 5; p++)
+        for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
             if ((used >> p & 1) && !item.p[p])
                 return MIXPREC_ERR_NULL;
         if (item.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(item.n) > 1u << 30)
@@ -2177,7 +2371,7 @@ static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
 template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t count, size_t blocks, size_t shared,
                                              mixprec_cuda_stream stream) {
-    size_t index = 0, i = 0;
+    size_t i = 0;
     while (i < count) {
         mixprec_cuda_list_ part = {};
         size_t chunks = 0, used;
@@ -2186,11 +2380,9 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
             mixprec_cuda_fill_(item, list[i++]);
             if (!item->n)
                 continue;
-            for (int p = 0; p < 5; p++)
+            for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
                 if ((uintptr_t)item->p[p] % 16 == 0)
-                    item->whole |= 1 << p;
-            item->index = index;
-            index += item->n;
+                    item->whole |= (uint8_t)(1 << p);
             chunks += mixprec_cuda_chunks_(item->n);
             part.first[++part.count] = (uint32_t)chunks;
         }
@@ -2362,6 +2554,16 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
                                 norm, (const double *)workspace, bytes / sizeof(double));
 }
 
+mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
+                                             mixprec_scaler *scaler, mixprec_cuda_stream stream) {
+    mixprec_cuda_device_ device;
+    if (!norm)
+        return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(mixprec_cuda_clip_coefficient_, 1, 1, 1, 0, stream, clip, inverse_scale, norm, max_norm,
+                                scaler);
+}
+
 mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
                                  float max_norm, mixprec_cuda_stream stream) {
     mixprec_cuda_clip_op_ op = {type, norm, max_norm, 0};
@@ -2414,8 +2616,25 @@ mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t 
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 7, 1, mixprec_cuda_size_(src_type)));
+    for (size_t i = 0; i < count; i++)
+        if ((unsigned)list[i].round > MIXPREC_ROUND_STOCHASTIC)
+            return MIXPREC_ERR_ROUND;
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+}
+
+mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
+                                                   mixprec_cuda_stream stream) {
+    mixprec_cuda_device_ device;
+    if (!count)
+        return MIXPREC_OK;
+    if (!scaling || !amax)
+        return MIXPREC_ERR_NULL;
+    if (count > INT32_MAX)
+        return MIXPREC_ERR_SIZE;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_launch_(mixprec_cuda_delayed_scaling_, count, 1, MIXPREC_CUDA_THREADS_,
+                                MIXPREC_CUDA_REDUCE_BYTES_, stream, scaling, amax);
 }
 
 mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
@@ -2447,88 +2666,99 @@ mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, f
 
 /* ---- optimisers ---- */
 
-static mixprec_status mixprec_cuda_check_optimizer_(const mixprec_cuda_parameter *list, size_t count, unsigned used,
-                                                    const mixprec_cuda_optimizer_options *o,
-                                                    const mixprec_cuda_optimizer_state *state) {
-    bool copies = false;
-    if (!o || !state)
+/* Finite and at least 0, by the bits. */
+static bool mixprec_cuda_is_hyperparameter_(double x) {
+    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52;
+}
+
+/* The checks of mixprec_sgd_step and mixprec_adam_step, `moments` being how many arrays of them are needed. */
+static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *list, size_t count, int moments,
+                                                     float inverse_scale, float clip, int found_inf,
+                                                     const mixprec_cuda_optimizer_state *state,
+                                                     const mixprec_cuda_step &device) {
+    if (!state || (count && !list))
         return MIXPREC_ERR_NULL;
-    if (!mixprec_cuda_is_compute_type_(o->grad_type))
-        return MIXPREC_ERR_DTYPE;
-    if (o->copy_round != MIXPREC_ROUND_NEAREST_EVEN && o->copy_round != MIXPREC_ROUND_STOCHASTIC)
-        return MIXPREC_ERR_ROUND;
-    if (!mixprec_cuda_is_finite_(o->lr) || !mixprec_cuda_is_finite_(o->weight_decay) || o->weight_decay < 0)
-        return MIXPREC_ERR_SCALE;
-    if (count && !list)
-        return MIXPREC_ERR_NULL;
-    for (size_t i = 0; i < count; i++) {
-        const mixprec_cuda_parameter &x = list[i];
-        copies = copies || x.copy;
-        if (!x.n)
-            continue;
-        if (!x.parameter || !x.gradient || ((used & 2) && !x.first) || ((used & 4) && !x.second))
+    for (size_t t = 0; t < count; t++) {
+        const mixprec_parameter &x = list[t];
+        const size_t model_size = mixprec_cuda_size_(x.model_type);
+        const void *arrays[MIXPREC_CUDA_POINTERS_] = {
+            x.grad, x.master, x.model, x.compensation, moments > 0 ? x.moment1 : NULL, moments > 1 ? x.moment2 : NULL};
+        size_t bytes[MIXPREC_CUDA_POINTERS_];
+        if (!mixprec_cuda_is_compute_type_(x.grad_type) || (x.model && !mixprec_cuda_is_compute_type_(x.model_type)))
+            return MIXPREC_ERR_DTYPE;
+        if ((unsigned)x.round > MIXPREC_ROUND_STOCHASTIC)
+            return MIXPREC_ERR_ROUND;
+        if ((unsigned)x.overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
+            return MIXPREC_ERR_OVERFLOW;
+        if (x.isa != MIXPREC_ISA_AUTO)
+            return MIXPREC_ERR_ISA;
+        if (x.compensation && (x.master || x.round != MIXPREC_ROUND_NEAREST_EVEN))
+            return MIXPREC_ERR_OPTIMIZER;
+        if (x.n && (!x.grad || (!x.master && !x.model) || (moments > 0 && !x.moment1) || (moments > 1 && !x.moment2)))
             return MIXPREC_ERR_NULL;
         if (x.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(x.n) > 1u << 30)
             return MIXPREC_ERR_SIZE;
-        if (x.copy && mixprec_cuda_is_compute_type_(o->copy_type)) {
-            size_t bytes = x.n * mixprec_cuda_size_(o->copy_type);
-            if (mixprec_cuda_overlap_(x.copy, bytes, x.parameter, x.n * 4) ||
-                ((used & 2) && mixprec_cuda_overlap_(x.copy, bytes, x.first, x.n * 4)) ||
-                ((used & 4) && mixprec_cuda_overlap_(x.copy, bytes, x.second, x.n * 4)))
-                return MIXPREC_ERR_OVERLAP;
+        for (int i = 0; i < MIXPREC_CUDA_POINTERS_; i++) {
+            size_t size = i == 0 ? mixprec_cuda_size_(x.grad_type) : i == 2 || i == 3 ? model_size : 4;
+            bytes[i] = arrays[i] ? x.n * size : 0;
+            for (int j = 0; j < i; j++)
+                if (mixprec_cuda_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
+                    return MIXPREC_ERR_OVERLAP;
         }
     }
-    return copies && !mixprec_cuda_is_compute_type_(o->copy_type) ? MIXPREC_ERR_DTYPE : MIXPREC_OK;
+    return !found_inf && ((!device.inverse_scale && mixprec_f32_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu) ||
+                          (!device.clip && mixprec_f32_bits_(clip) >= 0x7F800000u))
+               ? MIXPREC_ERR_SCALE
+               : MIXPREC_OK;
 }
 
-mixprec_status mixprec_cuda_adamw(const mixprec_cuda_parameter *list, size_t count,
-                                  const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
-                                  const mixprec_scaler *scaler, mixprec_cuda_stream stream) {
-    mixprec_cuda_adamw_op_ op = {};
-    mixprec_cuda_device_ device;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_optimizer_(list, count, 6, options, state));
-    if (!(options->beta1 >= 0 && options->beta1 < 1) || !(options->beta2 >= 0 && options->beta2 < 1) ||
-        !mixprec_cuda_is_finite_(options->epsilon) || options->epsilon < 0)
-        return MIXPREC_ERR_SCALE;
-    op.state = state;
-    op.grad_type = options->grad_type;
-    op.copy_type = options->copy_type;
-    op.round = options->copy_round;
-    op.seed = options->seed;
-    op.decay = (float)(1.0 - options->lr * options->weight_decay);
-    op.beta1 = (float)options->beta1;
-    op.rest1 = (float)(1.0 - options->beta1);
-    op.beta2 = (float)options->beta2;
-    op.rest2 = (float)(1.0 - options->beta2);
-    op.epsilon = (float)options->epsilon;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_optimizer_begin_, 1, 1, 1, 0, stream, state, scaler,
-                                           options->lr, options->beta1, options->beta2));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+template <bool adam, class Optimizer>
+static mixprec_status
+mixprec_cuda_step_(void (*begin)(mixprec_cuda_optimizer_state *, Optimizer, float, float, mixprec_cuda_step),
+                   const Optimizer &optimizer, const mixprec_parameter *list, size_t count, int moments,
+                   float inverse_scale, float clip, int found_inf, mixprec_cuda_optimizer_state *state,
+                   const mixprec_cuda_step *device, mixprec_cuda_stream stream) {
+    mixprec_cuda_optimizer_op_<adam> op = {state, moments};
+    mixprec_cuda_step none = {}, values = device ? *device : none;
+    mixprec_cuda_device_ hardware;
+    MIXPREC_CUDA_TRY_(
+        mixprec_cuda_check_parameters_(list, count, moments, inverse_scale, clip, found_inf, state, values));
+    if (found_inf)
+        return MIXPREC_OK;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&hardware));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(begin, 1, 1, 1, 0, stream, state, optimizer, inverse_scale, clip, values));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(hardware), 0, stream);
 }
 
-mixprec_status mixprec_cuda_sgd(const mixprec_cuda_parameter *list, size_t count,
-                                const mixprec_cuda_optimizer_options *options, mixprec_cuda_optimizer_state *state,
-                                const mixprec_scaler *scaler, mixprec_cuda_stream stream) {
-    mixprec_cuda_sgd_op_ op = {};
-    mixprec_cuda_device_ device;
-    MIXPREC_CUDA_TRY_(
-        mixprec_cuda_check_optimizer_(list, count, options && options->momentum != 0 ? 2 : 0, options, state));
-    if (!mixprec_cuda_is_finite_(options->momentum) || options->momentum < 0)
-        return MIXPREC_ERR_SCALE;
-    op.state = state;
-    op.grad_type = options->grad_type;
-    op.copy_type = options->copy_type;
-    op.round = options->copy_round;
-    op.seed = options->seed;
-    op.lr = (float)options->lr;
-    op.decay = (float)options->weight_decay;
-    op.momentum = (float)options->momentum;
-    op.nesterov = options->nesterov;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    MIXPREC_CUDA_TRY_(
-        mixprec_cuda_launch_(mixprec_cuda_optimizer_begin_, 1, 1, 1, 0, stream, state, scaler, options->lr, 0.0, 0.0));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *list, size_t count,
+                                     float inverse_scale, float clip, int found_inf,
+                                     mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
+                                     mixprec_cuda_stream stream) {
+    bool momentum;
+    if (!sgd)
+        return MIXPREC_ERR_NULL;
+    momentum = mixprec_f64_bits_(sgd->momentum) != 0;
+    if (!mixprec_cuda_is_hyperparameter_(sgd->learning_rate) || !mixprec_cuda_is_hyperparameter_(sgd->momentum) ||
+        !mixprec_cuda_is_hyperparameter_(sgd->dampening) || !mixprec_cuda_is_hyperparameter_(sgd->weight_decay) ||
+        (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) != 0)))
+        return MIXPREC_ERR_OPTIMIZER;
+    return mixprec_cuda_step_<false>(mixprec_cuda_begin_sgd_, *sgd, list, count, momentum, inverse_scale, clip,
+                                     found_inf, state, device, stream);
+}
+
+mixprec_status mixprec_cuda_adam_step(const mixprec_adam *adam, const mixprec_parameter *list, size_t count,
+                                      float inverse_scale, float clip, int found_inf,
+                                      mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
+                                      mixprec_cuda_stream stream) {
+    if (!adam)
+        return MIXPREC_ERR_NULL;
+    if (!mixprec_cuda_is_hyperparameter_(adam->learning_rate) || !mixprec_cuda_is_hyperparameter_(adam->epsilon) ||
+        !mixprec_cuda_is_hyperparameter_(adam->weight_decay) ||
+        mixprec_f64_bits_(adam->beta1) >= (uint64_t)1023 << 52 ||
+        mixprec_f64_bits_(adam->beta2) >= (uint64_t)1023 << 52)
+        return MIXPREC_ERR_OPTIMIZER;
+    return mixprec_cuda_step_<true>(mixprec_cuda_begin_adam_, *adam, list, count, 2, inverse_scale, clip, found_inf,
+                                    state, device, stream);
 }
 
 /* ---- GEMM ---- */
@@ -2883,6 +3113,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_HAS_LARGE_TILE_
 #undef MIXPREC_CUDA_LIST_
 #undef MIXPREC_CUDA_CHUNK_
+#undef MIXPREC_CUDA_POINTERS_
 #undef MIXPREC_CUDA_THREADS_
 #undef MIXPREC_CUDA_REDUCE_BYTES_
 #undef MIXPREC_CUDA_TILE_

@@ -1,8 +1,9 @@
 /* The benchmark of mixprec_cuda.cuh: make bench-cuda, on a machine with a GPU. GEMM in TFLOP/s for each dtype and path,
-   beside cuBLAS in the same run where it was found (BENCH_CUBLAS); A A^T, the lower triangle and all; the training
-   kernels in GB/s beside what a copy reaches. Writes build/bench/cuda.csv with the columns of the CPU benchmark.
+   beside cuBLAS and cuBLASLt in the same run where they were found (BENCH_CUBLAS); A A^T of the CPU benchmark's size, all
+   of it and the lower triangle; the training kernels in GB/s beside what a copy reaches. Writes FILE.csv, with the
+   columns of the CPU benchmark, and FILE.html, a page in its style.
 
-       bench_cuda [--quick] [--csv FILE]
+       bench_cuda [--quick] [--out FILE]         FILE: build/bench/cuda
 
    Numbers are random: a GPU is faster on zeros. Times are the median of five runs of at least 50 ms between events. */
 #include <math.h>
@@ -12,13 +13,22 @@
 
 #define MIXPREC_CUDA_IMPLEMENTATION
 #include "../mixprec_cuda.cuh"
+#include "bench_page.h"
 #ifdef BENCH_CUBLAS
+#include <cublasLt.h>
 #include <cublas_v2.h>
 static cublasHandle_t cublas;
+static cublasLtHandle_t cublas_lt;
+static void *cublas_workspace;
+static const size_t cublas_workspace_size = (size_t)32 << 20;
 #endif
 
-static FILE *csv;
 static bool quick;
+static struct {
+    char suite[16], name[24], dtype[16], impl[16], metric[16];
+    double value;
+} results[512];
+static int result_count;
 static float *random_numbers;
 static const size_t random_count = (size_t)1 << 26;
 
@@ -42,8 +52,24 @@ static void die(const char *what, const char *why) {
 
 static void report(const char *suite, const char *name, const char *dtype, const char *impl, const char *metric,
                    double value) {
-    printf("%-10s %-18s %-10s %-8s %10.1f %s\n", suite, name, dtype, impl, value, metric);
-    fprintf(csv, "%s,%s,%s,cuda,1,%s,%s,%.6g\n", suite, name, dtype, impl, metric, value);
+    if (result_count == (int)(sizeof results / sizeof *results))
+        die("report", "too many results");
+    auto *r = &results[result_count++];
+    snprintf(r->suite, sizeof r->suite, "%s", suite);
+    snprintf(r->name, sizeof r->name, "%s", name);
+    snprintf(r->dtype, sizeof r->dtype, "%s", dtype);
+    snprintf(r->impl, sizeof r->impl, "%s", impl);
+    snprintf(r->metric, sizeof r->metric, "%s", metric);
+    r->value = value;
+    printf("%-8s %-18s %-12s %-10s %10.4g %s\n", suite, name, dtype, impl, value, metric);
+}
+/* NaN when it was not measured. */
+static double figure(const char *suite, const char *name, const char *dtype, const char *impl, const char *metric) {
+    for (int i = 0; i < result_count; i++)
+        if (!strcmp(results[i].suite, suite) && !strcmp(results[i].name, name) && !strcmp(results[i].dtype, dtype) &&
+            !strcmp(results[i].impl, impl) && !strcmp(results[i].metric, metric))
+            return results[i].value;
+    return (double)NAN;
 }
 
 /* Seconds of one call of work(): the median of five. */
@@ -100,90 +126,180 @@ static void *random_array(mixprec_dtype type, size_t n) {
 
 /* ---- GEMM ---- */
 
-static void bench_gemm(void) {
-    static const struct {
-        mixprec_dtype type;
-        int native;
-        const char *name;
-    } kinds[] = {{MIXPREC_F16, 0, "f16"},   {MIXPREC_BF16, 0, "bf16"},        {MIXPREC_F32, 1, "tf32"},
-                 {MIXPREC_E4M3, 0, "e4m3"}, {MIXPREC_E4M3, 1, "e4m3-native"}, {MIXPREC_I8, 0, "i8"}};
-    size_t size, i;
-    for (i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (size = 1024; size <= (quick ? 2048u : 8192u); size *= 2) {
-            void *a = random_array(kinds[i].type, size * size), *b = random_array(kinds[i].type, size * size);
-            void *c = allocate(size * size * 4), *workspace = NULL;
-            double flop = 2.0 * (double)size * (double)size * (double)size;
-            mixprec_gemm_desc d;
-            mixprec_cuda_gemm_options options;
-            size_t bytes = 0;
-            char name[32];
-            int path;
-            memset(&d, 0, sizeof d);
-            memset(&options, 0, sizeof options);
-            d.m = d.n = d.k = size, d.a = a, d.b = b, d.c = c;
-            d.a_type = d.b_type = kinds[i].type, d.c_type = MIXPREC_F32, d.native = kinds[i].native;
-            d.trans_b = mixprec_dtype_size(kinds[i].type) != 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-            MIXPREC(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
-            if (bytes)
-                workspace = allocate(bytes);
-            d.workspace = workspace, d.workspace_size = bytes;
-            snprintf(name, sizeof name, "%zu", size);
-            for (path = MIXPREC_CUDA_PATH_MMA; path >= MIXPREC_CUDA_PATH_WMMA; path--) {
-                mixprec_status status;
-                if (path == MIXPREC_CUDA_PATH_WMMA &&
-                    (size > 4096 || (kinds[i].native && kinds[i].type != MIXPREC_F32)))
-                    continue;
-                options.path = (mixprec_cuda_path)path;
-                status = mixprec_cuda_gemm_ex(&d, &options, NULL);
-                if (status == MIXPREC_ERR_DEVICE)
-                    continue;
-                MIXPREC(status);
-                report("gemm", name, kinds[i].name, path == MIXPREC_CUDA_PATH_MMA ? "mma" : "wmma", "TFLOP/s",
-                       flop / seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }) * 1e-12);
-            }
+typedef struct gemm_kind {
+    const char *name;
+    mixprec_dtype type, c_type;
+    int native;
+    bool trans_b, bias;
+} gemm_kind;
+/* nt: B transposed, as cuBLAS wants it where elements have 8 bits. */
+static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, false},
+                                       {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, false},
+                                       {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, false},
+                                       {"tf32", MIXPREC_F32, MIXPREC_F32, 1, true, false},
+                                       {"e4m3", MIXPREC_E4M3, MIXPREC_BF16, 0, true, false},
+                                       {"e4m3-bias", MIXPREC_E4M3, MIXPREC_BF16, 0, true, true},
+                                       {"e4m3-native", MIXPREC_E4M3, MIXPREC_BF16, 1, true, false},
+                                       {"i8", MIXPREC_I8, MIXPREC_F32, 0, true, false}};
+static const int gemm_kind_count = (int)(sizeof gemm_kinds / sizeof *gemm_kinds);
+static bool has_native_fp8;
+
 #ifdef BENCH_CUBLAS
-            if (kinds[i].type == MIXPREC_F16 || kinds[i].type == MIXPREC_BF16 || kinds[i].type == MIXPREC_F32) {
-                cudaDataType_t type = kinds[i].type == MIXPREC_F16    ? CUDA_R_16F
-                                      : kinds[i].type == MIXPREC_BF16 ? CUDA_R_16BF
-                                                                      : CUDA_R_32F;
-                float one = 1, zero = 0;
-                int n = (int)size;
-                report("gemm", name, kinds[i].name, "cublas", "TFLOP/s",
-                       flop / seconds_of([&]() { /* column-major: C' = B' A' */
-                                                 if (cublasGemmEx(cublas, d.trans_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                                                  CUBLAS_OP_N, n, n, n, &one, b, type, n, a, type, n,
-                                                                  &zero, c, CUDA_R_32F, n,
-                                                                  type == CUDA_R_32F ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                                     : CUBLAS_COMPUTE_32F,
-                                                                  CUBLAS_GEMM_DEFAULT) != CUBLAS_STATUS_SUCCESS)
-                                                     die("cublasGemmEx", "refused");
-                       }) * 1e-12);
-            }
+static cudaDataType_t cuda_type(mixprec_dtype type) {
+    return type == MIXPREC_F16    ? CUDA_R_16F
+           : type == MIXPREC_BF16 ? CUDA_R_16BF
+           : type == MIXPREC_E4M3 ? CUDA_R_8F_E4M3
+           : type == MIXPREC_I8   ? CUDA_R_8I
+                                  : CUDA_R_32F;
+}
+
+/* Column-major, so C' = op(B)' op(A)'. Seconds, or NaN where the library refuses. */
+static double cublas_seconds(const mixprec_gemm_desc *d) {
+    float one = 1, zero = 0;
+    int32_t int_one = 1, int_zero = 0;
+    bool integers = d->a_type == MIXPREC_I8;
+    int m = (int)d->m, n = (int)d->n, k = (int)d->k;
+    auto run = [&]() {
+        return cublasGemmEx(cublas, d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, n, m, k,
+                            integers ? (void *)&int_one : &one, d->b, cuda_type(d->b_type), d->trans_b ? k : n, d->a,
+                            cuda_type(d->a_type), k, integers ? (void *)&int_zero : &zero, d->c,
+                            integers ? CUDA_R_32I : cuda_type(d->c_type), n,
+                            integers                   ? CUBLAS_COMPUTE_32I
+                            : d->a_type == MIXPREC_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                       : CUBLAS_COMPUTE_32F,
+                            CUBLAS_GEMM_DEFAULT);
+    };
+    return run() == CUBLAS_STATUS_SUCCESS ? seconds_of(run) : (double)NAN;
+}
+
+static double cublas_lt_seconds(const mixprec_gemm_desc *d) {
+    cublasLtMatmulDesc_t operation;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t found;
+    cublasOperation_t transposed = d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    cudaDataType_t bias_type = CUDA_R_16BF;
+    float one = 1, zero = 0;
+    int count = 0;
+    double seconds = (double)NAN;
+    cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
+    if (d->bias) {
+        cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+        cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &d->bias, sizeof d->bias);
+        cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
+    }
+    cublasLtMatrixLayoutCreate(&b, cuda_type(d->b_type), d->trans_b ? d->k : d->n, d->trans_b ? d->n : d->k,
+                               (int64_t)(d->trans_b ? d->k : d->n));
+    cublasLtMatrixLayoutCreate(&a, cuda_type(d->a_type), d->k, d->m, (int64_t)d->k);
+    cublasLtMatrixLayoutCreate(&c, cuda_type(d->c_type), d->n, d->m, (int64_t)d->n);
+    cublasLtMatmulPreferenceCreate(&preference);
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &cublas_workspace_size,
+                                         sizeof cublas_workspace_size);
+    if (cublasLtMatmulAlgoGetHeuristic(cublas_lt, operation, b, a, c, c, preference, 1, &found, &count) ==
+            CUBLAS_STATUS_SUCCESS &&
+        count > 0) {
+        auto run = [&]() {
+            return cublasLtMatmul(cublas_lt, operation, &one, d->b, b, d->a, a, &zero, d->c, c, d->c, c, &found.algo,
+                                  cublas_workspace, cublas_workspace_size, NULL);
+        };
+        if (run() == CUBLAS_STATUS_SUCCESS)
+            seconds = seconds_of(run);
+    }
+    cublasLtMatmulPreferenceDestroy(preference);
+    cublasLtMatrixLayoutDestroy(a);
+    cublasLtMatrixLayoutDestroy(b);
+    cublasLtMatrixLayoutDestroy(c);
+    cublasLtMatmulDescDestroy(operation);
+    return seconds;
+}
 #endif
+
+/* Measures a product on the paths and in the peers. TFLOP/s count `flop` operations. */
+static void measure_gemm(const char *suite, const char *name, const char *dtype, mixprec_gemm_desc d, double flop,
+                         bool wmma, bool peers) {
+    mixprec_cuda_gemm_options options;
+    size_t bytes = 0;
+    auto both = [&](const char *impl, double seconds) {
+        if (!(seconds > 0))
+            return;
+        report(suite, name, dtype, impl, "tflops", flop / seconds * 1e-12);
+        report(suite, name, dtype, impl, "seconds_median", seconds);
+    };
+    memset(&options, 0, sizeof options);
+    MIXPREC(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+    d.workspace = bytes ? allocate(bytes) : NULL, d.workspace_size = bytes;
+    for (int path = MIXPREC_CUDA_PATH_MMA; path >= (wmma ? MIXPREC_CUDA_PATH_WMMA : MIXPREC_CUDA_PATH_MMA); path--) {
+        mixprec_status status;
+        options.path = (mixprec_cuda_path)path;
+        status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+        if (status == MIXPREC_ERR_DEVICE)
+            continue;
+        MIXPREC(status);
+        both(path == MIXPREC_CUDA_PATH_MMA ? "mixprec" : "wmma",
+             seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }));
+    }
+#ifdef BENCH_CUBLAS
+    if (peers && d.a_type != MIXPREC_E4M3)
+        both("cuBLAS", cublas_seconds(&d));
+    if (peers && d.a_type == MIXPREC_E4M3)
+        both("cuBLASLt", cublas_lt_seconds(&d));
+#else
+    (void)peers;
+#endif
+    CUDA(cudaFree(d.workspace));
+}
+
+static void bench_gemm(void) {
+    for (int i = 0; i < gemm_kind_count; i++)
+        for (size_t size = 1024; size <= (quick ? 2048u : 8192u); size *= 2) {
+            const gemm_kind *kind = &gemm_kinds[i];
+            char name[24];
+            mixprec_gemm_desc d;
+            void *a, *b, *c, *bias;
+            if (kind->native && kind->type == MIXPREC_E4M3 && !has_native_fp8)
+                continue;
+            a = random_array(kind->type, size * size), b = random_array(kind->type, size * size);
+            c = allocate(size * size * 4), bias = random_array(MIXPREC_BF16, size);
+            memset(&d, 0, sizeof d);
+            d.m = d.n = d.k = size, d.a = a, d.b = b, d.c = c;
+            d.a_type = d.b_type = kind->type, d.c_type = kind->c_type, d.native = kind->native;
+            d.trans_b = kind->trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+            if (kind->bias)
+                d.bias = bias, d.bias_type = MIXPREC_BF16;
+            snprintf(name, sizeof name, "%zu", size);
+            measure_gemm("gemm", name, kind->name, d, 2.0 * (double)size * (double)size * (double)size,
+                         size <= 4096 && !kind->bias && !(kind->native && kind->type == MIXPREC_E4M3), true);
             CUDA(cudaFree(a));
             CUDA(cudaFree(b));
             CUDA(cudaFree(c));
-            CUDA(cudaFree(workspace));
+            CUDA(cudaFree(bias));
         }
 }
 
-/* A A^T, of which the lower triangle is enough; the useful operations are counted: all 2 n n k, or half. */
+/* A A^T for A 1024 x 65536, as the CPU benchmark has it: all of it, and the lower triangle, which is enough. The
+   operations of all of it are counted in both cases. */
 static void bench_symmetric(void) {
-    const size_t n = quick ? 1024 : 4096, k = n;
-    void *a = random_array(MIXPREC_BF16, n * k), *c = allocate(n * n * 4);
-    int triangle;
-    for (triangle = 0; triangle < 2; triangle++) {
+    const size_t n = 1024, k = quick ? 8192 : 65536;
+    for (int i = 0; i < gemm_kind_count; i++) {
+        const gemm_kind *kind = &gemm_kinds[i];
         mixprec_gemm_desc d;
+        void *a, *c;
+        if (kind->bias || (kind->type == MIXPREC_E4M3 && kind->native) || (kind->type == MIXPREC_BF16 && kind->trans_b))
+            continue;
+        a = random_array(kind->type, n * k), c = allocate(n * n * 4);
         memset(&d, 0, sizeof d);
-        d.m = d.n = n, d.k = k, d.a = d.b = a, d.c = c, d.trans_b = MIXPREC_TRANS;
-        d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
-        d.triangle = triangle ? MIXPREC_LOWER : MIXPREC_FULL;
-        report("aat", triangle ? "lower" : "full", "bf16", "mma", "TFLOP/s",
-               (triangle ? 1.0 : 2.0) * (double)n * (double)n * (double)k /
-                   seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, NULL, NULL)); }) * 1e-12);
+        d.m = d.n = n, d.k = k, d.a = d.b = a, d.c = c, d.trans_b = MIXPREC_TRANS, d.native = kind->native;
+        d.a_type = d.b_type = kind->type, d.c_type = kind->c_type;
+        for (int triangle = 0; triangle < 2; triangle++) {
+            d.triangle = triangle ? MIXPREC_LOWER : MIXPREC_FULL;
+            measure_gemm("gram", triangle ? "lower" : "full", kind->name, d, 2.0 * (double)n * (double)n * (double)k,
+                         false, !triangle);
+        }
+        CUDA(cudaFree(a));
+        CUDA(cudaFree(c));
     }
-    CUDA(cudaFree(a));
-    CUDA(cudaFree(c));
 }
 
 /* ---- kernels bound by memory ---- */
@@ -194,8 +310,9 @@ static void bench_memory(void) {
     void *g = random_array(MIXPREC_BF16, n), *copy = allocate(n * 2), *workspace;
     mixprec_scaler host, *scaler = (mixprec_scaler *)allocate(sizeof *scaler);
     mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)allocate(sizeof *state);
-    mixprec_cuda_optimizer_options o;
-    mixprec_cuda_parameter parameter;
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    mixprec_parameter parameter;
     mixprec_cuda_tensor gradient = {g, g, n};
     mixprec_cuda_quantized quantized;
     size_t bytes;
@@ -208,20 +325,22 @@ static void bench_memory(void) {
     CUDA(cudaMemset(scalars, 0x3F, 256)); /* 0.747 */
     mixprec_scaler_init_static(&host, 1);
     CUDA(cudaMemcpy(scaler, &host, sizeof host, cudaMemcpyHostToDevice));
-    memset(&o, 0, sizeof o);
-    o.lr = 1e-3, o.weight_decay = 0.01, o.beta1 = 0.9, o.beta2 = 0.999, o.epsilon = 1e-8, o.momentum = 0.9;
-    o.grad_type = o.copy_type = MIXPREC_BF16;
-    parameter.parameter = w, parameter.first = m, parameter.second = v, parameter.gradient = g, parameter.copy = copy;
-    parameter.n = n;
+    mixprec_adamw_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    memset(&parameter, 0, sizeof parameter);
+    parameter.n = n, parameter.grad = g, parameter.grad_type = MIXPREC_BF16, parameter.master = w;
+    parameter.model = copy, parameter.model_type = MIXPREC_BF16, parameter.moment1 = m, parameter.moment2 = v;
+    memset(&quantized, 0, sizeof quantized);
     quantized.dst = copy, quantized.src = g, quantized.n = n, quantized.scale = scalars, quantized.amax = scalars + 1;
     bytes = mixprec_cuda_norm_workspace(&gradient, 1);
     workspace = allocate(bytes);
-    report("memory", "copy", "f32", "cuda", "GB/s", limit);
+    report("memory", "copy", "f32", "cudaMemcpy", "gb_per_s", limit);
 #define MEMORY(name, type, bytes_each, call)                                                                           \
     do {                                                                                                               \
         double rate = (double)(bytes_each) * (double)n / seconds_of([&]() { MIXPREC(call); }) * 1e-9;                  \
-        report("memory", name, type, "mixprec", "GB/s", rate);                                                         \
-        report("memory", name, type, "mixprec", "of-copy-percent", 100 * rate / limit);                                \
+        report("memory", name, type, "mixprec", "gb_per_s", rate);                                                     \
+        report("memory", name, type, "mixprec", "share_of_copy", rate / limit);                                        \
     } while (0)
     MEMORY("convert", "f32-bf16", 6, mixprec_cuda_convert(copy, MIXPREC_BF16, w, MIXPREC_F32, n, NULL));
     MEMORY("convert", "f32-f16", 6, mixprec_cuda_convert(copy, MIXPREC_F16, w, MIXPREC_F32, n, NULL));
@@ -240,47 +359,153 @@ static void bench_memory(void) {
            mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 1, 0, NULL));
     MEMORY("quantize-128x128", "bf16-e4m3", 3,
            mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 128, 0, NULL));
-    MEMORY("adamw", "bf16", 28, mixprec_cuda_adamw(&parameter, 1, &o, state, NULL, NULL));
-    o.copy_round = MIXPREC_ROUND_STOCHASTIC;
-    MEMORY("adamw-stochastic", "bf16", 28, mixprec_cuda_adamw(&parameter, 1, &o, state, NULL, NULL));
-    o.copy_round = MIXPREC_ROUND_NEAREST_EVEN;
-    MEMORY("sgd", "bf16", 20, mixprec_cuda_sgd(&parameter, 1, &o, state, NULL, NULL));
+    MEMORY("adamw", "bf16", 28, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    MEMORY("sgd", "bf16", 20, mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.round = MIXPREC_ROUND_STOCHASTIC;
+    MEMORY("adamw-stochastic", "bf16", 28, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.master = NULL;
+    MEMORY("adamw-bf16", "bf16", 22, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.round = MIXPREC_ROUND_NEAREST_EVEN, parameter.compensation = w;
+    MEMORY("adamw-kahan", "bf16", 26, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+}
+
+/* ---- the page ---- */
+
+static void add_figure(bar_panel *panel, const char *label, int kind, double value, const char *format, double text) {
+    if (isfinite(value))
+        snprintf(add_bar(panel, label, kind, value)->text, sizeof panel->bars->text, format, text);
+}
+
+static void write_html(FILE *file, const cudaDeviceProp *device) {
+    static const char *const peers[] = {"cuBLAS", "cuBLASLt", "wmma"};
+    bar_panel panels[4];
+    int count = 0, i;
+    double copy = figure("memory", "copy", "f32", "cudaMemcpy", "gb_per_s");
+    start_page(file, "mixprec on this GPU");
+    fprintf(file, "<h1>Mixed precision on ");
+    html_text(file, device->name);
+    fprintf(file, "</h1>\n<p>mixprec %d.%d.%d. Compute capability %d.%d, %d multiprocessors.</p>\n",
+            MIXPREC_VERSION_MAJOR, MIXPREC_VERSION_MINOR, MIXPREC_VERSION_PATCH, device->major, device->minor,
+            device->multiProcessorCount);
+    start_section(file, "Matrix products");
+    fprintf(file, "<p>Square matrices, in TFLOP/s. Blue: mma.sync, the default path; at the right its share of the peer"
+                  " below. Grey: cuBLAS, cuBLASLt for fp8, and the library's reference path, WMMA.</p>\n");
+    for (size_t size = 1024; size <= 8192 && count < 4; size *= 2) {
+        static char titles[4][32];
+        char name[24];
+        bar_panel *panel = &panels[count];
+        snprintf(name, sizeof name, "%zu", size);
+        snprintf(titles[count], sizeof titles[count], "%zu x %zu x %zu", size, size, size);
+        start_panel(panel, titles[count], "TFLOP/s");
+        for (i = 0; i < gemm_kind_count; i++) {
+            double own = figure("gemm", name, gemm_kinds[i].name, "mixprec", "tflops"), peer = (double)NAN;
+            for (int p = 0; p < 2 && !isfinite(peer); p++)
+                peer = figure("gemm", name, gemm_kinds[i].name, peers[p], "tflops");
+            add_figure(panel, gemm_kinds[i].name, BAR_LIBRARY, own, isfinite(peer) ? "%.0f %%" : "", 100 * own / peer);
+            for (int p = 0; p < 3; p++)
+                add_figure(panel, peers[p], BAR_OTHER, figure("gemm", name, gemm_kinds[i].name, peers[p], "tflops"),
+                           "%.0f", figure("gemm", name, gemm_kinds[i].name, peers[p], "tflops"));
+        }
+        count += panel->count > 0;
+    }
+    write_panels(file, panels, count);
+    end_section(file);
+
+    start_section(file, "dot(A, A<sup>T</sup>)");
+    fprintf(file, "<p>The case of the CPU benchmark. On a T4 GPU its authors report 34.7 ms in f32 and 5.58 ms in f16"
+                  " for A 1024 x 65536.</p>\n<div class='narrow'>");
+    start_panel(&panels[0], quick ? "A 1024 x 8192 (--quick)" : "A 1024 x 65536", "milliseconds, less is better");
+    for (i = 0; i < gemm_kind_count; i++) {
+        static const char *const impls[] = {"mixprec", "mixprec", "cuBLAS", "cuBLASLt"};
+        for (int p = 0; p < 4; p++) {
+            double value =
+                figure("gram", p == 1 ? "lower" : "full", gemm_kinds[i].name, impls[p], "seconds_median") * 1e3;
+            add_figure(&panels[0],
+                       p == 0   ? gemm_kinds[i].name
+                       : p == 1 ? "lower triangle"
+                                : impls[p],
+                       p < 2 ? BAR_LIBRARY : BAR_OTHER, value, "%.3g ms", value);
+        }
+    }
+    if (panels[0].count)
+        write_panel(file, &panels[0]);
+    fprintf(file, "</div>\n");
+    end_section(file);
+
+    start_section(file, "Training kernels");
+    fprintf(file,
+            "<p>Bytes that must be read and written, per second; the line is a copy of f32 in the same run. At the"
+            " right: of the copy.</p>\n<div class='narrow'>");
+    start_panel(&panels[0], "Arrays in device memory", "GB/s, read + written");
+    for (i = 0; i < result_count; i++)
+        if (!strcmp(results[i].suite, "memory") && !strcmp(results[i].impl, "mixprec") &&
+            !strcmp(results[i].metric, "gb_per_s")) {
+            char label[24];
+            bool converts = !strcmp(results[i].name, "convert");
+            snprintf(label, sizeof label, "%.23s", converts ? results[i].dtype : results[i].name);
+            add_figure(&panels[0], label, BAR_LIBRARY, results[i].value, "%.0f %%", 100 * results[i].value / copy);
+        }
+    panels[0].limit = copy;
+    panels[0].limit_label = "copy";
+    if (panels[0].count)
+        write_panel(file, &panels[0]);
+    fprintf(file, "</div>\n");
+    end_section(file);
+    fprintf(file, "</main></body></html>\n");
+}
+
+static FILE *open_output(const char *path, const char *suffix) {
+    char name[512];
+    FILE *file;
+    snprintf(name, sizeof name, "%s%s", path, suffix);
+    file = fopen(name, "w");
+    if (!file)
+        die(name, "cannot be written");
+    return file;
 }
 
 int main(int argc, char **argv) {
-    const char *path = "build/bench/cuda.csv";
+    const char *path = "build/bench/cuda";
     cudaDeviceProp properties;
+    FILE *file;
     int i;
     for (i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--quick"))
             quick = true;
-        else if (!strcmp(argv[i], "--csv") && i + 1 < argc)
+        else if (!strcmp(argv[i], "--out") && i + 1 < argc)
             path = argv[++i];
         else {
-            fprintf(stderr, "usage: %s [--quick] [--csv FILE]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--quick] [--out FILE]\n", argv[0]);
             return 2;
         }
     if (mixprec_cuda_check() != MIXPREC_OK) {
         printf("SKIP  bench-cuda: NOTHING WAS MEASURED: %s\n", mixprec_cuda_last_error());
         return 0;
     }
-    csv = fopen(path, "w");
-    if (!csv)
-        die(path, "cannot be written");
-    fprintf(csv, "suite,case,dtype,isa,threads,impl,metric,value\n");
     CUDA(cudaGetDeviceProperties(&properties, 0));
+    has_native_fp8 = properties.major * 10 + properties.minor == 89 || properties.major == 12;
     printf("%s, compute capability %d.%d, %d multiprocessors\n", properties.name, properties.major, properties.minor,
            properties.multiProcessorCount);
 #ifdef BENCH_CUBLAS
-    if (cublasCreate(&cublas) != CUBLAS_STATUS_SUCCESS)
-        die("cublasCreate", "failed");
+    if (cublasCreate(&cublas) != CUBLAS_STATUS_SUCCESS || cublasLtCreate(&cublas_lt) != CUBLAS_STATUS_SUCCESS)
+        die("cuBLAS", "cannot be started");
+    cublas_workspace = allocate(cublas_workspace_size);
 #endif
     random_numbers = (float *)allocate(random_count * sizeof(float));
     fill_random<<<1024, 256>>>(random_numbers, random_count);
+    CUDA(cudaGetLastError());
     bench_gemm();
     bench_symmetric();
     bench_memory();
-    fclose(csv);
-    printf("wrote %s\n", path);
+    file = open_output(path, ".csv");
+    fprintf(file, "suite,case,dtype,isa,threads,impl,metric,value\n");
+    for (i = 0; i < result_count; i++)
+        fprintf(file, "%s,%s,%s,cuda,1,%s,%s,%.6g\n", results[i].suite, results[i].name, results[i].dtype,
+                results[i].impl, results[i].metric, results[i].value);
+    fclose(file);
+    file = open_output(path, ".html");
+    write_html(file, &properties);
+    fclose(file);
+    printf("wrote %s.csv and %s.html\n", path, path);
     return 0;
 }

@@ -10,15 +10,16 @@ ifeq ($(NVCC),)
 else
 	@mkdir -p $(BUILD)/bench
 	@if nvidia-smi -L 2>/dev/null | grep -q GPU; then $(MAKE) -s $(BUILD)/bench/bench_cuda && \
-	$(BUILD)/bench/bench_cuda --csv $(BUILD)/bench/cuda.csv $(BENCH_ARGS); \
+	$(BUILD)/bench/bench_cuda --out $(BUILD)/bench/cuda $(BENCH_ARGS); \
 	else echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no GPU here"; fi
 endif
 
 # CUDA_ARCH: an architecture, as nvcc's -arch has it
 CUDA_ARCH ?= native
-$(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
+$(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_page.h bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
 	@mkdir -p $(BUILD)/bench
 	printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' | $(CC) -O2 -I. -c -x c -o $(BUILD)/bench/cpu.o -
-	if printf '#include <cublas_v2.h>\nint main() { cublasHandle_t h; return cublasCreate(&h); }\n' | \
-	$(NVCC) -x cu -o $(BUILD)/bench/probe_cublas - -lcublas 2>/dev/null; then flags="-DBENCH_CUBLAS -lcublas"; fi; \
+	flags=; if printf '#include <cublas_v2.h>\n#include <cublasLt.h>\nint main() { cublasHandle_t h; cublasLtHandle_t l; \
+	return cublasCreate(&h) || cublasLtCreate(&l); }\n' | $(NVCC) -x cu -o $(BUILD)/bench/probe_cublas - -lcublas -lcublasLt \
+	2>/dev/null; then flags="-DBENCH_CUBLAS -lcublas -lcublasLt"; fi; \
 	$(NVCC) -std=c++17 -O2 -arch=$(CUDA_ARCH) -o $@ bench/bench_cuda.cu $(BUILD)/bench/cpu.o $$flags

@@ -15,29 +15,48 @@ cxx=$(cxx_of "$CC")
 
 # ---- on a GPU ----
 
+# The program may come from another machine: make build/test_cuda_device CUDA_ARCH=sm_90 there, and --device here needs no
+# nvcc. It links the CUDA runtime statically.
 if [ "${1-}" = --device ]; then
     PATH=$PATH:/usr/local/cuda/bin
-    if ! have nvcc || ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
-        skip "cuda: everything on a GPU" "NOTHING HAS RUN: no nvcc, or no GPU here"
+    program=$BUILD/test_cuda_device
+    if ! nvidia-smi -L 2>/dev/null | grep -q GPU; then
+        skip "cuda: everything on a GPU" "NOTHING HAS RUN: no GPU here"
+        summary
+    elif have nvcc; then
+        check "cuda: the tests compile for the GPU" "${MAKE:-make}" -s "$program" || summary
+    elif [ ! -x "$program" ]; then
+        skip "cuda: everything on a GPU" "NOTHING HAS RUN: no nvcc, and no $program"
         summary
     fi
-    printf '#define MIXPREC_IMPLEMENTATION\n#include "../../mixprec.h"\n' >"$work/cpu.c"
-    check "cuda: the tests compile for the GPU" sh -c "$CC -O2 -c -o $work/cpu.o $work/cpu.c && nvcc -std=c++17 -O2 \
-        -arch=native -x cu -DTEST_ON_DEVICE -Xcompiler -ffp-contract=off -c -o $work/test.o tests/cuda/test_cuda.cpp &&
-        nvcc -arch=native -o $work/test_cuda $work/test.o $work/cpu.o" || summary
-    "$work/test_cuda" >"$work/output" 2>&1
+    "$program" >"$work/output" 2>&1
     grep -v ' passed, ' "$work/output"
-    read -r p _ f _ s _ <<END
+    case $(tail -n 1 "$work/output") in
+    *" passed, "*" skipped")
+        read -r p _ f _ s _ <<END
 $(tail -n 1 "$work/output")
 END
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    if have compute-sanitizer; then
-        for tool in memcheck racecheck synccheck initcheck; do
-            check "cuda: compute-sanitizer $tool" compute-sanitizer --tool $tool --error-exitcode 1 "$work/test_cuda" --quick
-        done
-    else
-        skip "cuda: compute-sanitizer" "not installed"
-    fi
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+        ;;
+    *) fail "cuda: the tests on the GPU" "the program ended before its last line" ;;
+    esac
+    for tool in memcheck racecheck synccheck initcheck; do
+        name="cuda: compute-sanitizer $tool"
+        if ! have compute-sanitizer; then
+            skip "$name" "not installed"
+        elif timeout 60 compute-sanitizer --tool $tool "$program" --quick --filter "fp8 scales" 2>&1 |
+            grep -q -i 'not supported'; then
+            skip "$name" "it does not know this device"
+        else
+            timeout 200 compute-sanitizer --tool $tool --error-exitcode 1 "$program" --quick >"$work/output" 2>&1
+            status=$?
+            case $status in
+            0) pass "$name" ;;
+            124) skip "$name" "not done after 200 s" ;;
+            *) fail "$name" "$(grep -m 1 -e '=* Error' -e Invalid -e hazard -e FAIL "$work/output")" ;;
+            esac
+        fi
+    done
     summary
 fi
 
@@ -149,9 +168,12 @@ done
 
 # ---- what runs on a GPU only: it compiles, for the architecture that takes least time ----
 
-check "cuda: the tests for a GPU compile" nvcc -std=c++17 -arch=sm_75 -x cu -DTEST_ON_DEVICE -c -o "$work/test.o" \
-    tests/cuda/test_cuda.cpp
-check "cuda: the benchmark compiles" nvcc -std=c++17 -arch=sm_75 -DBENCH_CUBLAS -c -o "$work/bench.o" bench/bench_cuda.cu
+check "cuda: the tests for a GPU build" "${MAKE:-make}" -s "$work/test_cuda_device" BUILD="$work" CUDA_ARCH=sm_75
+[ -x "$work/test_cuda_device" ] && check "cuda: without a GPU they say that nothing has run" \
+    sh -c "$work/test_cuda_device | grep -q -e '^SKIP ' -e '^ok '"
+check "cuda: the benchmark builds" "${MAKE:-make}" -s "$work/bench/bench_cuda" BUILD="$work" CUDA_ARCH=sm_75
+[ -x "$work/bench/bench_cuda" ] && check "cuda: without a GPU it says that nothing was measured" \
+    sh -c "$work/bench/bench_cuda --quick --out $work/cuda | grep -q -e '^SKIP ' -e ' wrote '"
 
 # ---- several translation units, one program ----
 

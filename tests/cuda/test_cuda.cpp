@@ -40,6 +40,9 @@ static float float_from_bits(uint32_t bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+static bool same_bits(float x, float y) { /* a NaN is a NaN */
+    return float_bits(x) == float_bits(y) || (x != x && y != y);
+}
 static float rounded(volatile float x) { /* one operation, one rounding, never contracted */
     return x;
 }
@@ -252,6 +255,30 @@ static void test_convert(void) {
             }
 }
 
+/* From every code of 16 and 8 bits. */
+static void test_convert_every_code(void) {
+    const size_t n = 65536;
+    void *src = memory(n * 2);
+    float *got = (float *)memory(n * 4), *want = (float *)malloc(n * 4);
+    size_t i;
+    int t;
+    for (t = 1; t < 5; t++) {
+        for (i = 0; i < n; i++)
+            if (size_of(compute_types[t]) == 2)
+                ((uint16_t *)src)[i] = (uint16_t)i;
+            else
+                ((uint8_t *)src)[i] = (uint8_t)i;
+        OK(mixprec_cuda_convert(got, MIXPREC_F32, src, compute_types[t], n, NULL));
+        mixprec_convert(want, MIXPREC_F32, src, compute_types[t], n);
+        for (i = 0; i < n; i++)
+            CHECK(float_bits(got[i]) == float_bits(want[i]), "%s %zx: got %08x, want %08x",
+                  mixprec_dtype_name(compute_types[t]), i, float_bits(got[i]), float_bits(want[i]));
+    }
+    release(src);
+    release(got);
+    free(want);
+}
+
 /* From every float, 2^22 at a time: all 2^32 on a device, a sample of them in the emulation. */
 static void test_convert_every_float(void) {
 #ifdef TEST_ON_DEVICE
@@ -267,9 +294,13 @@ static void test_convert_every_float(void) {
         for (i = 0; i < n; i++)
             src[i] = float_from_bits((uint32_t)((chunk * n + i) * (((uint64_t)1 << 32) / (n * chunks))));
         for (t = 1; t < 5; t++)
-            for (policy = 0; policy < 3; policy += 2) {
-                mixprec_convert_options how = {
-                    MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)policy, 0, MIXPREC_ISA_AUTO, 0, 0};
+            for (policy = 0; policy < 4; policy++) { /* to nearest even, and one of the other modes */
+                mixprec_convert_options how = {policy < 3 ? MIXPREC_ROUND_NEAREST_EVEN : (mixprec_round)(1 + chunk % 5),
+                                               (mixprec_overflow)(policy < 3 ? policy : (int)(chunk / 5 % 3)),
+                                               0,
+                                               MIXPREC_ISA_AUTO,
+                                               chunk,
+                                               0};
                 OK(mixprec_cuda_convert_ex(got, compute_types[t], src, MIXPREC_F32, n, &how, NULL));
                 mixprec_convert_ex(want, compute_types[t], src, MIXPREC_F32, n, &how);
                 CHECK(!memcmp(got, want, n * size_of(compute_types[t])), "f32 to %s, policy %d, chunk %zu",
@@ -415,7 +446,19 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
     double alpha = d->alpha ? (double)(float)*d->alpha : 1, beta = d->beta ? (double)(float)*d->beta : 0;
     long wrong = 0;
     unsigned char *touched = (unsigned char *)calloc(c->bytes, 1);
-    for (l = 0; l < c->count; l++)
+    double *wide_a = (double *)malloc((d->m * d->k + 1) * sizeof(double)),
+           *wide_b = (double *)malloc((d->n * d->k + 1) * sizeof(double));
+    for (l = 0; l < c->count; l++) {
+        for (i = 0; i < d->m * d->k && alpha != 0; i++) { /* rows of op(A), and columns of op(B), of k numbers */
+            size_t row = d->trans_a ? i % d->k : i / d->k, column = d->trans_a ? i / d->k : i % d->k;
+            wide_a[i] = value_at(a->data, a->type, (d->stride_a ? l : 0) * a->stride + row * a->ld + column) *
+                        scale_of(&d->scale_a, row, column, a->columns);
+        }
+        for (i = 0; i < d->n * d->k && alpha != 0; i++) {
+            size_t row = d->trans_b ? i / d->k : i % d->k, column = d->trans_b ? i % d->k : i / d->k;
+            wide_b[i] = value_at(b->data, b->type, (d->stride_b ? l : 0) * b->stride + row * b->ld + column) *
+                        scale_of(&d->scale_b, row, column, b->columns);
+        }
         for (i = d->row_begin; i < (d->row_end ? d->row_end : d->m); i++)
             for (j = 0; j < d->n; j++) {
                 size_t at = l * c->stride + i * c->ld + j;
@@ -425,12 +468,7 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
                     continue;
                 memset(touched + at * size, 1, size);
                 for (p = 0; p < d->k && alpha != 0; p++) {
-                    size_t ai = d->trans_a ? p : i, aj = d->trans_a ? i : p, bi = d->trans_b ? j : p,
-                           bj = d->trans_b ? p : j;
-                    double x = value_at(a->data, a->type, (d->stride_a ? l : 0) * a->stride + ai * a->ld + aj) *
-                               scale_of(&d->scale_a, ai, aj, a->columns) *
-                               value_at(b->data, b->type, (d->stride_b ? l : 0) * b->stride + bi * b->ld + bj) *
-                               scale_of(&d->scale_b, bi, bj, b->columns);
+                    double x = wide_a[i * d->k + p] * wide_b[j * d->k + p];
                     sum += x;
                     magnitude += fabs(x);
                 }
@@ -458,6 +496,7 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
                           mixprec_dtype_name(a->type), mixprec_dtype_name(b->type), mixprec_dtype_name(c->type), l, i,
                           j, got, y, error);
             }
+    }
     for (i = 0; i < c->bytes; i++)
         if (!touched[i] && ((const unsigned char *)c->data)[i] != ((const unsigned char *)before)[i]) {
             CHECK(0, "%s: m %zu n %zu k %zu: byte %zu, which is no element of C, was written", what, d->m, d->n, d->k,
@@ -466,6 +505,8 @@ static void check_gemm(const char *what, const mixprec_gemm_desc *d, const matri
         }
     CHECK(wrong <= 3, "%s: %ld elements wrong", what, wrong);
     free(touched);
+    free(wide_a);
+    free(wide_b);
 }
 
 static mixprec_scales make_scales(size_t rows, size_t columns, int form, float **memory_of) {
@@ -607,6 +648,10 @@ static void run_gemms(const char *what, const gemm_kind *kinds, size_t kind_coun
         int s;
         for (s = 0; s < shapes; s++) {
             size_t m = random_size(most), n = s % 4 == 0 ? m : random_size(most), k = random_size(most + 60);
+#ifdef TEST_ON_DEVICE
+            if (s % 8 == 7)
+                m *= 4, n *= 4, k *= 4;
+#endif
             if (s < 5)
                 m = fixed[s][0], n = fixed[s][1], k = fixed[s][2];
             else if (s == 5)
@@ -714,6 +759,44 @@ static void test_gemm_mma_8(void) {
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
+}
+
+/* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked above;
+   here on the same numbers. Where every sum is exact, small integers, they and the CPU agree bit for bit. */
+static void test_gemm_paths(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_I8};
+    int trial;
+    for (trial = 0; trial < (test_quick ? 10 : 40); trial++) {
+        mixprec_dtype type = types[trial % 5];
+        size_t m = random_size(200), n = random_size(200), k = random_size(300), i;
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        float *c[3];
+        matrix a = make_matrix(type, m, k, 1, trial % 2, true), b = make_matrix(type, k, n, 1, trial % 3 > 0, true);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        for (i = 0; i < m * k; i++)
+            put(a.data, type, i / k * a.ld + i % k, (double)(int)(random_u32() % 7) - 3);
+        for (i = 0; i < k * n; i++)
+            put(b.data, type, i / n * b.ld + i % n, (double)(int)(random_u32() % 7) - 3);
+        d.m = m, d.n = n, d.k = k, d.a = a.data, d.b = b.data, d.lda = a.ld, d.ldb = b.ld;
+        d.a_type = d.b_type = type, d.c_type = MIXPREC_F32;
+        for (i = 0; i < 3; i++) {
+            c[i] = (float *)memory(m * n * 4);
+            memset(c[i], 0xFF, m * n * 4);
+            d.c = c[i];
+            options.path = (mixprec_cuda_path)(MIXPREC_CUDA_PATH_EXACT + i);
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        }
+        for (i = 0; i < m * n; i++)
+            CHECK(float_bits(c[0][i]) == float_bits(c[1][i]) && float_bits(c[0][i]) == float_bits(c[2][i]),
+                  "%s, m %zu n %zu k %zu: element %zu: exact %a, wmma %a, mma %a", mixprec_dtype_name(type), m, n, k, i,
+                  (double)c[0][i], (double)c[1][i], (double)c[2][i]);
+        for (i = 0; i < 3; i++)
+            release(c[i]);
+        release(a.data);
+        release(b.data);
+    }
 }
 
 /* All that is special comes through: NaN, Inf, subnormals, and zero times NaN; a NaN in C only when beta is not 0. */
@@ -970,8 +1053,7 @@ static void test_norm(void) {
         if (t < 3) {
             void *copy = malloc(50001 * 4);
             float max_norm = t == 1 ? 1e9f : 0.5f;
-            factor = (double)rounded(max_norm / rounded(*norm + 1e-6f));
-            factor = factor > 1 ? 1 : factor;
+            factor = (double)mixprec_clip_coefficient((double)*norm, (double)max_norm);
             memcpy(copy, list[3].src, 50001 * size_of(type));
             OK(mixprec_cuda_clip(list, count, type, norm, max_norm, NULL));
             for (j = 0; j < 50001; j++) {
@@ -990,6 +1072,37 @@ static void test_norm(void) {
         release(norm);
         release(workspace);
     }
+}
+
+static void test_clip_coefficient(void) {
+    static const double limits[] = {1, 0.3, 1e-300, 0, -1, 1e30};
+    static const float norms[] = {0, 1e-30f, 0.7f, 3e7f, HUGE_VALF, NAN};
+    float *values = (float *)memory(64);
+    mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
+    size_t n, l, s;
+    for (n = 0; n < 6; n++)
+        for (l = 0; l < 6; l++)
+            for (s = 0; s < 5; s++) {
+                static const float scales[4] = {65536.0f, 3.0f, 0x1p127f, 0x1.fffffep126f};
+                float inverse = s < 4 ? mixprec_inverse_scale(scales[s]) : 1.0f;
+                float clip = mixprec_clip_coefficient((double)norms[n] * (double)inverse, limits[l]);
+                mixprec_scaler_init(scaler);
+                scaler->scale = scales[s % 4];
+                values[0] = norms[n], values[1] = values[2] = -1;
+                OK(mixprec_cuda_clip_coefficient(values + 1, values + 2, values, limits[l], s < 4 ? scaler : NULL,
+                                                 NULL));
+                CHECK(same_bits(values[1], clip) && values[2] == inverse,
+                      "norm %g, at most %g, scale %zu: clip %a, want %a; inverse %a, want %a", (double)norms[n],
+                      limits[l], s, (double)values[1], (double)clip, (double)values[2], (double)inverse);
+                CHECK(scaler->found_inf == (s < 4 && n >= 4), "norm %g: found_inf %d", (double)norms[n],
+                      (int)scaler->found_inf);
+                scaler->found_inf = 0;
+                OK(mixprec_cuda_clip_coefficient(NULL, NULL, values, limits[l], scaler, NULL));
+                CHECK(scaler->found_inf == (n >= 4), "norm %g alone: found_inf %d", (double)norms[n],
+                      (int)scaler->found_inf);
+            }
+    release(values);
+    release(scaler);
 }
 
 /* More blocks than a launch has, and a second launch with few. */
@@ -1076,35 +1189,54 @@ static void test_quantize(void) {
     size_t s, i, j;
     for (t = 0; t < 5; t++) {
         mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
-        mixprec_cuda_quantized list[3];
-        float *state = (float *)memory(64);
-        for (i = 0; i < 3; i++) {
-            list[i].n = 5000 * i + 3;
+        mixprec_cuda_quantized list[12]; /* two to each mode; the second has neither amax nor inverse, or a step */
+        float *state = (float *)memory(12 * 16);
+        uint64_t *step = (uint64_t *)memory(8);
+        *step = 77;
+        memset(list, 0, sizeof list);
+        for (i = 0; i < 12; i++) {
+            list[i].n = i % 3 * 5000 + 3 + i;
             list[i].src = memory(list[i].n * 4);
-            list[i].dst = memory(list[i].n, i);
-            fill((void *)list[i].src, type, list[i].n, 30);
-            state[2 * i] = 0.7f + (float)i * 20;
-            state[2 * i + 1] = 0;
-            list[i].scale = state + 2 * i;
-            list[i].amax = i == 1 ? NULL : state + 2 * i + 1;
+            list[i].dst = memory(list[i].n, i % 3 * 4);
+            fill((void *)list[i].src, type, list[i].n, i % 4 == 3 ? 1e-3 : 30);
+            state[4 * i] = 0.7f + (float)i * 20;
+            state[4 * i + 1] = 0, state[4 * i + 2] = -1;
+            list[i].scale = state + 4 * i;
+            list[i].amax = i % 2 ? NULL : state + 4 * i + 1;
+            list[i].inverse = i % 2 ? NULL : state + 4 * i + 2;
+            list[i].step = i % 2 ? step : NULL;
+            list[i].round = (mixprec_round)(i / 2);
+            list[i].seed = random_u32(), list[i].offset = random_u32();
         }
-        OK(mixprec_cuda_quantize(list, 3, to, type, NULL));
-        for (i = 0; i < 3; i++) {
-            double largest = 0;
-            for (j = 0; j < list[i].n; j++) {
-                float x = (float)value_at(list[i].src, type, j);
-                uint32_t want = mixprec_encode((double)rounded(x * *list[i].scale), to, MIXPREC_ROUND_NEAREST_EVEN,
-                                               MIXPREC_OVERFLOW_SATURATE, 0);
-                largest = fabs((double)x) > largest ? fabs((double)x) : largest;
-                CHECK(code_at(list[i].dst, to, j) == want, "%s: tensor %zu, element %zu", mixprec_dtype_name(type), i,
-                      j);
-            }
-            CHECK(i == 1 || (double)*list[i].amax == largest, "%s: amax %g, want %g", mixprec_dtype_name(type),
-                  (double)state[2 * i + 1], largest);
+        if (type != MIXPREC_E4M3) { /* what is special: Inf saturates, NaN stays */
+            put((void *)list[0].src, type, 1, (double)NAN);
+            put((void *)list[4].src, type, 2, type == MIXPREC_F16 ? 65504 : 5e4);
+        }
+        OK(mixprec_cuda_quantize(list, 12, to, type, NULL));
+        for (i = 0; i < 12; i++) { /* the CPU's bits */
+            size_t n = list[i].n;
+            unsigned char *want = (unsigned char *)malloc(n);
+            float scale = *list[i].scale, inverse, amax;
+            mixprec_quantize_desc d;
+            memset(&d, 0, sizeof d);
+            d.rows = 1, d.columns = n, d.src = list[i].src, d.src_type = type, d.dst = want, d.dst_type = to;
+            d.scales = &inverse, d.scale = &scale, d.amax = &amax;
+            d.round = list[i].round, d.seed = list[i].seed + (i % 2 ? 77 : 0), d.offset = list[i].offset;
+            CHECK(mixprec_quantize(&d) == MIXPREC_OK, "the CPU refuses");
+            for (j = 0; j < n; j++)
+                CHECK(((unsigned char *)list[i].dst)[j] == want[j], "%s to %s, mode %zu: element %zu: %02x, want %02x",
+                      mixprec_dtype_name(type), mixprec_dtype_name(to), i / 2, j, ((unsigned char *)list[i].dst)[j],
+                      want[j]);
+            CHECK(i % 2 ? state[4 * i + 1] == 0 && state[4 * i + 2] == -1
+                        : same_bits(state[4 * i + 1], amax) && state[4 * i + 2] == inverse,
+                  "%s: tensor %zu: amax %g, want %g; inverse %a, want %a", mixprec_dtype_name(type), i,
+                  (double)state[4 * i + 1], (double)amax, (double)state[4 * i + 2], (double)inverse);
             release(list[i].src);
             release(list[i].dst);
+            free(want);
         }
         release(state);
+        release(step);
         for (s = 0; s < 5; s++)
             for (form = 0; form < 4; form++) {
                 size_t rows = shapes[s][0], columns = shapes[s][1], high = form / 2 ? 128 : 1;
@@ -1142,99 +1274,326 @@ static void test_quantize(void) {
     }
 }
 
-/* Four steps, the third skipped, of tensors of which one is not aligned; every operation rounded on its own. */
-static void test_optimizers(void) {
-    int sgd, t;
-    for (sgd = 0; sgd < 3; sgd++)
-        for (t = 0; t < 5; t++) {
-            static const size_t lengths[3] = {8192 + 5, 1, 1000};
-            mixprec_cuda_parameter list[3];
-            mixprec_cuda_optimizer_options o;
-            mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)memory(sizeof *state);
-            mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
-            float *p[3], *m[3], *v[3];
-            size_t i, j, index;
-            int step, taken = 0;
-            memset(&o, 0, sizeof o);
-            memset(state, 0, sizeof *state);
-            mixprec_scaler_init(scaler);
-            o.lr = 1e-2, o.weight_decay = sgd == 1 ? 0 : 0.1, o.beta1 = 0.9, o.beta2 = 0.999, o.epsilon = 1e-8;
-            o.momentum = sgd == 1 ? 0 : 0.9, o.nesterov = sgd == 2 && t % 2;
-            o.grad_type = compute_types[t], o.copy_type = compute_types[(t + 1) % 5];
-            o.copy_round = t % 2 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN, o.seed = 99;
-            if (t == 3)
-                o.copy_type = MIXPREC_BF16;
-            for (i = 0; i < 3; i++) {
-                size_t n = list[i].n = lengths[i], shift = i == 2 ? 4 : 0;
-                list[i].parameter = (float *)memory(n * 4, shift);
-                list[i].first = (float *)memory(n * 4, shift);
-                list[i].second = (float *)memory(n * 4, shift);
-                list[i].gradient = memory(n * 4, shift);
-                list[i].copy = i == 1 ? NULL : memory(n * 4, shift);
-                p[i] = (float *)malloc(n * 4), m[i] = (float *)calloc(n, 4), v[i] = (float *)calloc(n, 4);
-                memset(list[i].first, 0, n * 4);
-                memset(list[i].second, 0, n * 4);
-                fill(list[i].parameter, MIXPREC_F32, n, 1);
-                memcpy(p[i], list[i].parameter, n * 4);
-            }
-            for (step = 1; step <= 4; step++) {
-                scaler->found_inf = step == 3;
-                for (i = 0; i < 3; i++)
-                    fill((void *)list[i].gradient, o.grad_type, list[i].n, 2);
-                if (sgd)
-                    OK(mixprec_cuda_sgd(list, 3, &o, state, t ? scaler : NULL, NULL));
-                else
-                    OK(mixprec_cuda_adamw(list, 3, &o, state, t ? scaler : NULL, NULL));
-                if (t && step == 3)
-                    continue;
-                taken++;
-                for (i = 0, index = 0; i < 3; index += list[i++].n)
-                    for (j = 0; j < list[i].n; j++) {
-                        float g = (float)value_at(list[i].gradient, o.grad_type, j), x = p[i][j], d;
-                        if (sgd) {
-                            if (o.weight_decay != 0)
-                                g = rounded(g + rounded((float)o.weight_decay * x));
-                            if (o.momentum != 0) {
-                                m[i][j] = rounded(rounded((float)o.momentum * m[i][j]) + g);
-                                g = o.nesterov ? rounded(g + rounded((float)o.momentum * m[i][j])) : m[i][j];
-                            }
-                            x = rounded(x - rounded((float)o.lr * g));
-                        } else {
-                            float bias2 = (float)sqrt(1 - pow(o.beta2, taken));
-                            x = rounded(x * (float)(1 - o.lr * o.weight_decay));
-                            m[i][j] = rounded(rounded((float)o.beta1 * m[i][j]) + rounded((float)(1 - o.beta1) * g));
-                            v[i][j] = rounded(rounded((float)o.beta2 * v[i][j]) +
-                                              rounded(rounded((float)(1 - o.beta2) * g) * g));
-                            d = rounded(rounded(rounded(sqrtf(v[i][j])) / bias2) + (float)o.epsilon);
-                            x = rounded(x - rounded(rounded((float)(o.lr / (1 - pow(o.beta1, taken))) * m[i][j]) / d));
-                        }
-                        p[i][j] = x;
-                        CHECK(list[i].parameter[j] == x && (sgd == 1 || list[i].first[j] == m[i][j]) &&
-                                  (sgd || list[i].second[j] == v[i][j]),
-                              "%s %s step %d: tensor %zu, element %zu: p %a, want %a", sgd ? "SGD" : "AdamW",
-                              mixprec_dtype_name(o.grad_type), step, i, j, (double)list[i].parameter[j], (double)x);
-                        if (list[i].copy) {
-                            uint32_t want = mixprec_encode((double)x, o.copy_type, o.copy_round, MIXPREC_OVERFLOW_IEEE,
-                                                           mixprec_random_bits(o.seed + (uint64_t)taken, index + j));
-                            CHECK(code_at(list[i].copy, o.copy_type, j) == want,
-                                  "step %d: copy of tensor %zu, element %zu", step, i, j);
-                        }
-                    }
-                CHECK(state->step == taken, "step %d: counted %d", step, (int)state->step);
-            }
-            for (i = 0; i < 3; i++) {
-                for (j = 0; j < list[i].n; j++)
-                    CHECK(list[i].parameter[j] == p[i][j], "a skipped step changed tensor %zu, element %zu", i, j);
-                release(list[i].parameter), release(list[i].first), release(list[i].second);
-                release(list[i].gradient);
-                if (list[i].copy)
-                    release(list[i].copy);
-                free(p[i]), free(m[i]), free(v[i]);
-            }
-            release(state);
-            release(scaler);
+/* Histories of several lengths in one launch against the CPU, step by step, with amaxes of every kind. */
+static void test_delayed_scaling(void) {
+    static const size_t lengths[] = {1, 2, 3, 16, 255, 256, 257, 258, 1024};
+    enum { COUNT = 36 };
+    mixprec_delayed_scaling *device = (mixprec_delayed_scaling *)memory(COUNT * sizeof *device), host[COUNT];
+    float *amax = (float *)memory(COUNT * 4);
+    size_t i, j;
+    int step;
+    for (i = 0; i < COUNT; i++) {
+        static const mixprec_dtype types[] = {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F16, MIXPREC_I8, MIXPREC_E4M3FNUZ};
+        size_t length = lengths[i % 9];
+        CHECK(mixprec_delayed_scaling_init(&host[i], types[i % 5], (float *)malloc(length * 4), length) == MIXPREC_OK,
+              "init");
+        host[i].margin = i % 7 == 3 ? 64 : i % 7 == 5 ? -64 : (int)(i % 3);
+        host[i].most_recent = i % 4 == 2;
+        device[i] = host[i];
+        device[i].history = (float *)memory(length * 4);
+        memcpy(device[i].history, host[i].history, length * 4);
+        if (i == 9) /* what makes no sense stays as it is */
+            device[i].margin = 65;
+        if (i == 10)
+            device[i].dtype = MIXPREC_F32;
+        if (i == 11)
+            device[i].history_length = 0;
+        if (i == 12)
+            device[i].dtype = MIXPREC_E8M0;
+        if (i == 13)
+            device[i].history_length = (size_t)1 << 31;
+    }
+    for (step = 0; step < (test_quick ? 40 : 400); step++) {
+        float given[COUNT];
+        for (i = 0; i < COUNT; i++) {
+            uint32_t kind = random_u32() % 12;
+            float x = (float)ldexp(1 + random_unit(), (int)(random_u32() % 60) - 30);
+            given[i] = amax[i] = kind == 0                ? 0
+                                 : kind == 1              ? NAN
+                                 : kind == 2              ? HUGE_VALF
+                                 : kind == 3              ? float_from_bits(random_u32() % 0x800000u)
+                                 : kind == 4 && step % 40 ? -x
+                                 : kind == 5              ? 3e38f
+                                 : kind == 6              ? -0.0f
+                                                          : x;
         }
+        if (step == 20)
+            for (i = 0; i < COUNT; i++)
+                for (j = 0; j < host[i].history_length; j++) /* a tie of both signs, and nothing but NaN */
+                    host[i].history[j] = device[i].history[j] = i % 2 ? NAN : j % 2 ? -3.0f : 3.0f;
+        OK(mixprec_cuda_delayed_scaling_update(device, amax, COUNT, NULL));
+        for (i = 0; i < COUNT; i++) {
+            bool sound = i < 9 || i > 13;
+            if (sound)
+                CHECK(mixprec_delayed_scaling_update(&host[i], given[i]) == MIXPREC_OK, "the CPU refuses");
+            CHECK(same_bits(device[i].scale, host[i].scale), "step %d, history of %zu, amax %a: scale %a, want %a",
+                  step, host[i].history_length, (double)given[i], (double)device[i].scale, (double)host[i].scale);
+            for (j = 0; j < host[i].history_length; j++)
+                CHECK(same_bits(device[i].history[j], host[i].history[j]), "step %d, history of %zu: [%zu] %a, want %a",
+                      step, host[i].history_length, j, (double)device[i].history[j], (double)host[i].history[j]);
+            CHECK(sound ? float_bits(amax[i]) == 0 : same_bits(amax[i], given[i]), "step %d: amax[%zu] is %a now", step,
+                  i, (double)amax[i]);
+        }
+    }
+    for (i = 0; i < COUNT; i++)
+        release(device[i].history), free(host[i].history);
+    release(device);
+    release(amax);
 }
+
+/* The CPU's bits, over several steps: every dtype of gradient and model, with master weights, without, with
+   compensation; every mode; one tensor of three not aligned; skipped steps, values from the device. */
+static bool same_number(const void *a, const void *b, mixprec_dtype type, size_t i) { /* a NaN is a NaN */
+    double x = value_at(a, type, i), y = value_at(b, type, i);
+    return code_at(a, type, i) == code_at(b, type, i) || (x != x && y != y);
+}
+static void run_optimizer(int trial) {
+    static const size_t lengths[3] = {8192 + 5, 1, 1000};
+    const int adam = trial % 2, way = trial / 2 % 3, steps = 4; /* way: master, model alone, compensation */
+    mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)memory(sizeof *state);
+    float *values = (float *)memory(64);
+    int32_t *found = (int32_t *)(void *)(values + 2);
+    double *rate = (double *)(void *)(values + 4);
+    mixprec_parameter device[3], host[3];
+    mixprec_cuda_step step;
+    mixprec_adam adam_options;
+    mixprec_sgd sgd_options;
+    uint64_t taken = trial % 5 == 4 ? 1000 : 0;
+    size_t i, j;
+    int round;
+    memset(&step, 0, sizeof step);
+    memset(state, 0, sizeof *state);
+    state->step = taken;
+    mixprec_adam_init(&adam_options);
+    mixprec_sgd_init(&sgd_options);
+    if (trial % 4 == 3)
+        mixprec_adamw_init(&adam_options);
+    if (trial % 8 > 3)
+        adam_options.weight_decay = 0.1;
+    adam_options.learning_rate = sgd_options.learning_rate = 1e-2;
+    if (trial / 4 % 3) {
+        sgd_options.momentum = 0.9, sgd_options.weight_decay = 0.05;
+        if (trial / 4 % 3 == 1)
+            sgd_options.nesterov = 1;
+        else
+            sgd_options.dampening = 0.3;
+    }
+    memset(device, 0, sizeof device);
+    for (i = 0; i < 3; i++) {
+        mixprec_parameter *d = &device[i], *h = &host[i];
+        size_t n = d->n = lengths[i], shift = i == 2 ? 4 : 0;
+        d->grad_type = compute_types[random_u32() % 5];
+        d->model_type = compute_types[random_u32() % 5];
+        d->overflow = (mixprec_overflow)(random_u32() % 3);
+        d->seed = random_u32(), d->offset = random_u32();
+        d->round = way == 2 || random_u32() % 3 == 0 ? MIXPREC_ROUND_NEAREST_EVEN
+                   : random_u32() % 2                ? MIXPREC_ROUND_STOCHASTIC
+                                                     : (mixprec_round)(random_u32() % 6);
+        if (i == 0 && random_u32() % 2)
+            d->model_type = MIXPREC_BF16;
+        d->grad = memory(n * 4, shift);
+        d->moment1 = (float *)memory(n * 4, shift), d->moment2 = (float *)memory(n * 4, shift);
+        memset(d->moment1, 0, n * 4), memset(d->moment2, 0, n * 4);
+        *h = *d;
+        h->moment1 = (float *)calloc(n, 4), h->moment2 = (float *)calloc(n, 4);
+        if (way == 0) {
+            d->master = (float *)memory(n * 4, shift);
+            fill(d->master, MIXPREC_F32, n, i == 2 ? 1e5 : 1); /* beyond f16 and fp8 */
+            h->master = (float *)malloc(n * 4);
+            memcpy(h->master, d->master, n * 4);
+        }
+        if (way || i != 1) {
+            d->model = memory(n * 4, shift);
+            memset(d->model, 0, n * 4);
+            fill(d->model, d->model_type, n, 1);
+            h->model = malloc(n * 4);
+            memcpy(h->model, d->model, n * 4);
+        }
+        if (way == 2) {
+            d->compensation = memory(n * 4, shift);
+            memset(d->compensation, 0, n * 4);
+            h->compensation = calloc(n, 4);
+        }
+        if (!adam && sgd_options.momentum == 0) /* the host needs none; what is there must stay as it is */
+            memset(d->moment1, 0x55, n * 4), memset(h->moment1, 0x55, n * 4);
+    }
+    for (round = 1; round <= steps; round++) {
+        float inverse = trial % 3 ? 1.0f / 1024 : 1.0f, clip = trial % 5 ? 0.75f : 1.0f;
+        int skip = 0;
+        mixprec_status want = MIXPREC_OK, got;
+        for (i = 0; i < 3; i++) {
+            fill((void *)device[i].grad, device[i].grad_type, lengths[i], 2 / (double)inverse);
+            if (round == 4 && trial % 7 == 6)
+                put((void *)device[i].grad, device[i].grad_type, lengths[i] / 2, (double)NAN);
+        }
+        values[0] = inverse, values[1] = clip, *found = 0, *rate = 1e-2 * round;
+        if (trial % 4 > 1) { /* from the device */
+            step.inverse_scale = values, step.clip = values + 1, step.found_inf = found, step.learning_rate = rate;
+            adam_options.learning_rate = sgd_options.learning_rate = *rate;
+            if (round == 2) {
+                static const uint32_t bad[3] = {0, 0x7FC00000u, 0xBF800000u};
+                skip = 1;
+                switch (trial / 4 % 5) { /* what the CPU would refuse skips the step, too */
+                case 0: *found = 1; break;
+                case 1: values[0] = float_from_bits(bad[trial / 20 % 3]); break;
+                case 2: values[1] = float_from_bits(bad[1 + trial / 20 % 2]); break;
+                case 3: *rate = -1; break;
+                default: *rate = (double)NAN; break;
+                }
+            }
+        }
+        if (round == 3 && trial % 4 == 1)
+            skip = 1;
+        if (adam)
+            got = mixprec_cuda_adam_step(&adam_options, device, 3, step.clip ? -1 : inverse, step.clip ? -1 : clip,
+                                         round == 3 && skip, state, step.clip ? &step : NULL, NULL);
+        else
+            got = mixprec_cuda_sgd_step(&sgd_options, device, 3, step.clip ? -1 : inverse, step.clip ? -1 : clip,
+                                        round == 3 && skip, state, step.clip ? &step : NULL, NULL);
+        finish();
+        if (!skip) {
+            adam_options.step = sgd_options.step = ++taken;
+            for (i = 0; i < 3; i++) {
+                host[i].seed = device[i].seed + taken;
+                if (want == MIXPREC_OK)
+                    want = adam ? mixprec_adam_step(&adam_options, &host[i], inverse, clip, 0)
+                                : mixprec_sgd_step(&sgd_options, &host[i], inverse, clip, 0);
+            }
+        }
+        CHECK(got == MIXPREC_OK && want == MIXPREC_OK, "trial %d: status %d, the CPU's %d", trial, (int)got, (int)want);
+        CHECK(state->step == taken, "trial %d: counted %d steps, not %d", trial, (int)state->step, (int)taken);
+        for (i = 0; i < 3; i++) {
+            const mixprec_parameter *d = &device[i], *h = &host[i];
+            for (j = 0; j < lengths[i]; j++)
+                CHECK((!d->master || same_number(d->master, h->master, MIXPREC_F32, j)) &&
+                          (!d->model || same_number(d->model, h->model, d->model_type, j)) &&
+                          (!d->compensation || same_number(d->compensation, h->compensation, d->model_type, j)) &&
+                          same_number(d->moment1, h->moment1, MIXPREC_F32, j) &&
+                          same_number(d->moment2, h->moment2, MIXPREC_F32, j),
+                      "%s trial %d step %d: tensor %zu, element %zu of %s from %s, mode %d: %a, want %a",
+                      adam ? "Adam" : "SGD", trial, round, i, j, mixprec_dtype_name(d->model_type),
+                      mixprec_dtype_name(d->grad_type), (int)d->round,
+                      value_at(d->model ? d->model : d->master, d->model ? d->model_type : MIXPREC_F32, j),
+                      value_at(h->model ? h->model : h->master, d->model ? d->model_type : MIXPREC_F32, j));
+        }
+    }
+    for (i = 0; i < 3; i++) {
+        release(device[i].grad), release(device[i].moment1), release(device[i].moment2);
+        if (device[i].master)
+            release(device[i].master);
+        if (device[i].model)
+            release(device[i].model);
+        if (device[i].compensation)
+            release(device[i].compensation);
+        free(host[i].master), free(host[i].model), free(host[i].compensation);
+        free(host[i].moment1), free(host[i].moment2);
+    }
+    release(state);
+    release(values);
+}
+static void test_optimizers(void) {
+    int trial;
+    for (trial = 0; trial < (test_quick ? 30 : 120); trial++)
+        run_optimizer(trial);
+}
+
+/* A step of training as a captured graph, run three times, against the same calls made three times: norm, clipping,
+   Adam with stochastic rounding, fp8 with delayed scaling, a product, the scaler. */
+#ifdef TEST_ON_DEVICE
+typedef struct {
+    float *values; /* norm, clip, inverse scale, amax */
+    mixprec_scaler *scaler;
+    mixprec_delayed_scaling *scaling;
+    mixprec_cuda_optimizer_state *state;
+    mixprec_parameter parameter;
+    void *workspace, *gradient, *fp8;
+    float *product;
+} graph_step;
+enum { GRAPH_N = 128 * 130, GRAPH_HISTORY = 5 };
+static graph_step make_graph_step(const float *weights, const float *gradients) {
+    graph_step g;
+    memset(&g, 0, sizeof g);
+    g.values = (float *)memory(64);
+    memset(g.values, 0, 64);
+    g.scaler = (mixprec_scaler *)memory(sizeof *g.scaler);
+    mixprec_scaler_init(g.scaler);
+    g.scaler->growth_interval = 2;
+    g.scaling = (mixprec_delayed_scaling *)memory(sizeof *g.scaling);
+    mixprec_delayed_scaling_init(g.scaling, MIXPREC_E4M3, (float *)memory(GRAPH_HISTORY * 4), GRAPH_HISTORY);
+    g.state = (mixprec_cuda_optimizer_state *)memory(sizeof *g.state);
+    memset(g.state, 0, sizeof *g.state);
+    g.workspace = memory(1 << 20), g.gradient = memory(GRAPH_N * 2), g.fp8 = memory(GRAPH_N);
+    g.product = (float *)memory(128 * 128 * 4);
+    g.parameter.n = GRAPH_N, g.parameter.grad = g.gradient, g.parameter.grad_type = MIXPREC_BF16;
+    g.parameter.master = (float *)memory(GRAPH_N * 4), g.parameter.model = memory(GRAPH_N * 2);
+    g.parameter.model_type = MIXPREC_BF16, g.parameter.round = MIXPREC_ROUND_STOCHASTIC, g.parameter.seed = 5;
+    g.parameter.moment1 = (float *)memory(GRAPH_N * 4), g.parameter.moment2 = (float *)memory(GRAPH_N * 4);
+    memset(g.parameter.moment1, 0, GRAPH_N * 4), memset(g.parameter.moment2, 0, GRAPH_N * 4);
+    memset(g.parameter.model, 0, GRAPH_N * 2);
+    memcpy(g.parameter.master, weights, GRAPH_N * 4);
+    mixprec_convert(g.gradient, MIXPREC_BF16, gradients, MIXPREC_F32, GRAPH_N);
+    return g;
+}
+static void run_graph_step(graph_step *g, cudaStream_t s) {
+    mixprec_cuda_stream stream = (mixprec_cuda_stream)s;
+    mixprec_cuda_tensor tensor = {NULL, g->gradient, GRAPH_N};
+    mixprec_cuda_quantized quantized;
+    mixprec_cuda_step step;
+    mixprec_adam adam;
+    memset(&quantized, 0, sizeof quantized);
+    memset(&step, 0, sizeof step);
+    mixprec_adamw_init(&adam);
+    step.inverse_scale = g->values + 2, step.clip = g->values + 1, step.found_inf = &g->scaler->found_inf;
+    quantized.dst = g->fp8, quantized.src = g->parameter.model, quantized.n = GRAPH_N;
+    quantized.scale = &g->scaling->scale, quantized.amax = g->values + 3, quantized.inverse = g->values + 4;
+#define QUEUED(call) CHECK((call) == MIXPREC_OK, "%s: %s", #call, mixprec_cuda_last_error())
+    QUEUED(mixprec_cuda_norm(g->values, &tensor, 1, MIXPREC_BF16, g->workspace, 1 << 20, stream));
+    QUEUED(mixprec_cuda_clip_coefficient(g->values + 1, g->values + 2, g->values, 1.0, g->scaler, stream));
+    QUEUED(mixprec_cuda_adam_step(&adam, &g->parameter, 1, 1, 1, 0, g->state, &step, stream));
+    QUEUED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, stream));
+    QUEUED(mixprec_cuda_delayed_scaling_update(g->scaling, g->values + 3, 1, stream));
+    QUEUED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_TRANS, 128, 128, 130, 1, g->parameter.model, MIXPREC_BF16, 130,
+                             g->parameter.model, MIXPREC_BF16, 130, 0, g->product, MIXPREC_F32, 128, stream));
+    QUEUED(mixprec_cuda_scaler_update(g->scaler, NULL, stream));
+#undef QUEUED
+}
+static void test_graph(void) {
+    float *weights = (float *)malloc(GRAPH_N * 4), *gradients = (float *)malloc(GRAPH_N * 4);
+    graph_step direct, captured;
+    cudaStream_t stream;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t program = NULL;
+    int run;
+    fill(weights, MIXPREC_F32, GRAPH_N, 1);
+    fill(gradients, MIXPREC_F32, GRAPH_N, 1000);
+    direct = make_graph_step(weights, gradients), captured = make_graph_step(weights, gradients);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
+    for (run = 0; run < 3; run++)
+        run_graph_step(&direct, stream);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess, "the calls failed");
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "no capture");
+    run_graph_step(&captured, stream);
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
+    CHECK(captured.state->step == 0, "something ran while it was captured");
+    CHECK(graph && cudaGraphInstantiateWithFlags(&program, graph, 0) == cudaSuccess, "no graph");
+    for (run = 0; run < 3 && program; run++)
+        CHECK(cudaGraphLaunch(program, stream) == cudaSuccess, "launch");
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess, "the graph failed");
+    CHECK(direct.state->step == 3 && captured.state->step == 3 &&
+              !memcmp(direct.parameter.master, captured.parameter.master, GRAPH_N * 4) &&
+              !memcmp(direct.parameter.model, captured.parameter.model, GRAPH_N * 2) &&
+              !memcmp(direct.fp8, captured.fp8, GRAPH_N) && !memcmp(direct.product, captured.product, 128 * 128 * 4) &&
+              !memcmp(direct.values, captured.values, 5 * 4) &&
+              !memcmp(direct.scaler, captured.scaler, sizeof *direct.scaler) &&
+              direct.scaling->scale == captured.scaling->scale && direct.scaling->scale != 1,
+          "the graph's results are others: %d steps, not %d", (int)captured.state->step, (int)direct.state->step);
+    cudaGraphExecDestroy(program);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    free(weights);
+    free(gradients);
+}
+#endif
 
 /* ---- errors ---- */
 
@@ -1245,12 +1604,14 @@ static void test_statuses(void) {
     mixprec_convert_options how;
     mixprec_gemm_desc d, good;
     mixprec_cuda_gemm_options options;
-    mixprec_cuda_optimizer_options o;
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    mixprec_cuda_step step;
     mixprec_cuda_optimizer_state *state = (mixprec_cuda_optimizer_state *)(void *)(x + 768);
     mixprec_scaler *scaler = (mixprec_scaler *)(void *)(x + 800);
     mixprec_cuda_tensor one = {y, x, 50}, bad;
-    mixprec_cuda_quantized quantized = {y, x, 50, z, NULL};
-    mixprec_cuda_parameter parameter = {x, y, z, x + 900, NULL, 50};
+    mixprec_cuda_quantized quantized = {y, x, 50, z, NULL, NULL, MIXPREC_ROUND_NEAREST_EVEN, 0, 0, NULL};
+    mixprec_parameter parameter;
     size_t size, i;
     for (i = 0; i < bytes; i++)
         block[i] = (unsigned char)(i * 37);
@@ -1397,6 +1758,8 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_F16, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
+    quantized.round = (mixprec_round)6;
+    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_ROUND);
     quantized.scale = NULL;
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 2, 0, NULL), MIXPREC_ERR_RANGE);
@@ -1406,40 +1769,87 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, SIZE_MAX / 2, 4, 1, 0, NULL),
             MIXPREC_ERR_SIZE);
 
-    memset(&o, 0, sizeof o);
-    o.grad_type = MIXPREC_F32;
-    o.momentum = 0.9;
-#define OPTIMIZERS(change, status)                                                                                     \
+    REFUSED(mixprec_cuda_clip_coefficient(x, y, NULL, 1, scaler, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update(NULL, x, 1, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, NULL, 1, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, x, SIZE_MAX, NULL),
+            MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_cuda_delayed_scaling_update(NULL, NULL, 0, NULL), MIXPREC_OK);
+
+    memset(&parameter, 0, sizeof parameter);
+    memset(&step, 0, sizeof step);
+    mixprec_adam_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    parameter.n = 50, parameter.grad = x, parameter.grad_type = MIXPREC_F32, parameter.master = y;
+    parameter.moment1 = z, parameter.moment2 = z + 100;
+#define STEP(change, status)                                                                                           \
     do {                                                                                                               \
-        mixprec_cuda_optimizer_options kept = o;                                                                       \
-        mixprec_cuda_parameter kept_parameter = parameter;                                                             \
+        mixprec_parameter kept = parameter;                                                                            \
+        float inverse = 1, clip = 1;                                                                                   \
         change;                                                                                                        \
-        REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), status);                                   \
-        REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), status);                                     \
-        o = kept;                                                                                                      \
-        parameter = kept_parameter;                                                                                    \
+        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), status);           \
+        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL), status);              \
+        parameter = kept;                                                                                              \
+        (void)inverse, (void)clip;                                                                                     \
     } while (0)
-    OPTIMIZERS(o.grad_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
-    OPTIMIZERS((parameter.copy = x + 960, o.copy_type = MIXPREC_F64), MIXPREC_ERR_DTYPE);
-    OPTIMIZERS((parameter.copy = x + 10, o.copy_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
-    OPTIMIZERS(o.copy_round = MIXPREC_ROUND_UP, MIXPREC_ERR_ROUND);
-    OPTIMIZERS(o.lr = (double)NAN, MIXPREC_ERR_SCALE);
-    OPTIMIZERS(o.weight_decay = -1, MIXPREC_ERR_SCALE);
-    OPTIMIZERS(parameter.parameter = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.gradient = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.first = NULL, MIXPREC_ERR_NULL);
-    OPTIMIZERS(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
-    o.beta1 = 1;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.beta1 = 0, o.beta2 = (double)NAN;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.beta2 = 0, o.epsilon = -1;
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    o.epsilon = 0, o.momentum = -1;
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, state, scaler, NULL), MIXPREC_ERR_SCALE);
-    REFUSED(mixprec_cuda_adamw(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, NULL, state, scaler, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_sgd(&parameter, 1, &o, NULL, scaler, NULL), MIXPREC_ERR_NULL);
+    STEP(parameter.grad_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
+    STEP((parameter.model = x + 960, parameter.model_type = MIXPREC_NONE), MIXPREC_ERR_DTYPE);
+    STEP(parameter.round = (mixprec_round)6, MIXPREC_ERR_ROUND);
+    STEP(parameter.overflow = (mixprec_overflow)3, MIXPREC_ERR_OVERFLOW);
+    STEP(parameter.isa = MIXPREC_ISA_C, MIXPREC_ERR_ISA);
+    STEP((parameter.compensation = x + 960), MIXPREC_ERR_OPTIMIZER);
+    STEP((parameter.master = NULL, parameter.model = x + 960, parameter.model_type = MIXPREC_BF16,
+          parameter.compensation = x + 990, parameter.round = MIXPREC_ROUND_STOCHASTIC),
+         MIXPREC_ERR_OPTIMIZER);
+    STEP(parameter.grad = NULL, MIXPREC_ERR_NULL);
+    STEP(parameter.master = NULL, MIXPREC_ERR_NULL);
+    STEP(parameter.moment1 = NULL, MIXPREC_ERR_NULL);
+    STEP(inverse = 0, MIXPREC_ERR_SCALE);
+    STEP(inverse = HUGE_VALF, MIXPREC_ERR_SCALE);
+    STEP(clip = -1, MIXPREC_ERR_SCALE);
+    STEP(clip = NAN, MIXPREC_ERR_SCALE);
+    STEP(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
+    STEP((parameter.model = y, parameter.model_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
+    STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
+#undef STEP
+#define ADAM(field, value)                                                                                             \
+    do {                                                                                                               \
+        mixprec_adam kept = adam;                                                                                      \
+        adam.field = value;                                                                                            \
+        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);      \
+        adam = kept;                                                                                                   \
+    } while (0)
+    ADAM(learning_rate, (double)NAN);
+    ADAM(beta1, 1);
+    ADAM(beta2, (double)NAN);
+    ADAM(epsilon, -1);
+    ADAM(weight_decay, HUGE_VAL);
+#undef ADAM
+#define SGD(field, value)                                                                                              \
+    do {                                                                                                               \
+        mixprec_sgd kept = sgd;                                                                                        \
+        sgd.field = value;                                                                                             \
+        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);        \
+        sgd = kept;                                                                                                    \
+    } while (0)
+    SGD(learning_rate, -1);
+    SGD(momentum, (double)NAN);
+    SGD(dampening, -1);
+    SGD(weight_decay, -1);
+    SGD(momentum, 0; sgd.nesterov = 1);
+    SGD(dampening, 0.1; sgd.nesterov = 1);
+#undef SGD
+    REFUSED(mixprec_cuda_adam_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_adam_step(&adam, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, NULL, NULL, NULL), MIXPREC_ERR_NULL);
+    parameter.moment2 = NULL;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    parameter.moment2 = z + 100;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 0, -1, 1, state, NULL, NULL), MIXPREC_OK); /* found_inf */
+    parameter.grad_type = MIXPREC_NONE;
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 1, state, NULL, NULL), MIXPREC_ERR_DTYPE);
 #ifndef TEST_ON_DEVICE
     /* devices that cannot: too old; new, but the program holds code for an old one, in which a kernel is empty */
     emulation_device.major = 7, emulation_device.minor = 0;
@@ -1457,11 +1867,10 @@ static void test_statuses(void) {
     emulation_device.error = cudaErrorNoDevice;
     REFUSED(mixprec_cuda_scaler_update(scaler, NULL, NULL), MIXPREC_ERR_DEVICE);
     emulation_device.error = cudaErrorInvalidValue;
-    REFUSED(mixprec_cuda_adamw(&parameter, 0, &o, state, scaler, NULL), MIXPREC_ERR_CUDA);
+    REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 0, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_CUDA);
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
 #endif
-#undef OPTIMIZERS
 #undef GEMM
 #undef REFUSED
     release(block);
@@ -1505,6 +1914,7 @@ int main(int argc, char **argv) {
         {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
 #endif
         {"cuda: convert, every pair of dtypes", test_convert},
+        {"cuda: convert, every code", test_convert_every_code},
         {"cuda: convert, every float", test_convert_every_float},
         {"cuda: convert lists", test_convert_list},
         {"cuda: convert and transpose", test_convert_transpose},
@@ -1514,15 +1924,21 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
+        {"cuda: clip coefficient, inverse scale", test_clip_coefficient},
         {"cuda: norm of more blocks than a launch has", test_norm_large},
         {"cuda: fp8 scales of TransformerEngine", test_fp8_scale},
         {"cuda: quantise to fp8", test_quantize},
-        {"cuda: AdamW and SGD", test_optimizers},
+        {"cuda: delayed scaling", test_delayed_scaling},
+        {"cuda: Adam, AdamW and SGD", test_optimizers},
+#ifdef TEST_ON_DEVICE
+        {"cuda: a step of training as a graph", test_graph},
+#endif
         {"cuda: every error status", test_statuses},
 #ifndef TEST_ON_DEVICE
         {"cuda: the emulation shows a missing barrier", test_emulation},
