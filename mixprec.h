@@ -1998,9 +1998,14 @@ typedef struct mixprec_kernels_ {
        tensors. Any n. */
     void (*reduce)(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
                    mixprec_reduction reduction, double center);
-    /* The largest of n codes of 1, 2 or 4 bytes, their top bits cleared: those of the largest magnitude, for in all
-       dtypes of tensors codes order as magnitudes do, with NaN on top. Any n. */
-    uint32_t (*amax)(const void *x, size_t size, size_t n);
+    /* amax[j] = the larger of it and the largest code of block j of n codes of 1, 2 or 4 bytes, their top bits cleared:
+       that of the largest magnitude, for in all dtypes of tensors codes order as magnitudes do, with NaN on top. Any n,
+       any block but 0. */
+    void (*amax)(uint32_t *amax, const void *x, size_t size, size_t n, size_t block);
+    /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even, where that is no NaN: from
+       f32, f16 or bf16 to e4m3 or e5m2. `block` is a multiple of MIXPREC_UNIT_, too, or not below n. May be NULL. */
+    void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
+                   const float *factors);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
@@ -2624,16 +2629,15 @@ static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixpr
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-static uint32_t mixprec_amax_c_(const void *x, size_t size, size_t n) {
-    uint32_t largest = 0;
-    size_t i;
-    for (i = 0; i < n; i++) {
-        uint32_t magnitude = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
-                             : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
-                                         : ((const uint8_t *)x)[i] & 0x7Fu;
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    return largest;
+static void mixprec_amax_c_(uint32_t *amax, const void *x, size_t size, size_t n, size_t block) {
+    size_t i, end;
+    for (i = 0; i < n; amax++)
+        for (end = i + mixprec_min_(n - i, block); i < end; i++) {
+            uint32_t magnitude = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
+                                 : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
+                                             : ((const uint8_t *)x)[i] & 0x7Fu;
+            *amax = magnitude > *amax ? magnitude : *amax;
+        }
 }
 #endif
 
@@ -3918,41 +3922,131 @@ MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, con
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
-/* 128 bytes at a time; what 32 bytes hold in the end is left to the portable kernel. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_amax_as_avx2_(const void *x, size_t size, size_t n) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_larger_avx2_(__m256i a, __m256i b, size_t size) {
+    return size == 4 ? _mm256_max_epu32(a, b) : size == 2 ? _mm256_max_epu16(a, b) : _mm256_max_epu8(a, b);
+}
+
+/* The last vectors of a block may look at elements for the second time. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, const char *x, size_t size, size_t n,
+                                                               size_t block) {
     const __m256i magnitude = size == 4   ? _mm256_set1_epi32(0x7FFFFFFF)
                               : size == 2 ? _mm256_set1_epi16(0x7FFF)
                                           : _mm256_set1_epi8(0x7F);
-    const size_t bytes = n * size / 128 * 128;
-    const char *from = (const char *)x;
-    __m256i largest[4];
-    float last[8];
-    uint32_t result, rest;
-    size_t i;
+    size_t count, i;
     int j;
-    for (j = 0; j < 4; j++)
-        largest[j] = _mm256_setzero_si256();
-    for (i = 0; i < bytes; i += 128)
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            __m256i codes = _mm256_and_si256(
-                _mm256_loadu_si256((const __m256i *)(const void *)(from + i + 32 * (size_t)j)), magnitude);
-            largest[j] = size == 4   ? _mm256_max_epu32(largest[j], codes)
-                         : size == 2 ? _mm256_max_epu16(largest[j], codes)
-                                     : _mm256_max_epu8(largest[j], codes);
+    for (; n; n -= count, x += count * size, amax++) {
+        const size_t bytes = (count = mixprec_min_(n, block)) * size;
+        __m256i largest[4];
+        __m128i last;
+        uint32_t result;
+        if (bytes < 128) {
+            mixprec_amax_c_(amax, x, size, count, count);
+            continue;
         }
-    for (j = 1; j < 4; j++)
-        largest[0] = size == 4   ? _mm256_max_epu32(largest[0], largest[j])
-                     : size == 2 ? _mm256_max_epu16(largest[0], largest[j])
-                                 : _mm256_max_epu8(largest[0], largest[j]);
-    _mm256_storeu_si256((__m256i *)(void *)last, largest[0]);
-    result = mixprec_amax_c_(last, size, 32 / size);
-    rest = mixprec_amax_c_(from + bytes, size, n - bytes / size);
-    return result > rest ? result : rest;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] = _mm256_setzero_si256();
+        for (i = 0; i < bytes; i += 128) {
+            const char *from = x + mixprec_min_(i, bytes - 128);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] = mixprec_larger_avx2_(
+                largest[j],
+                _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)(from + 32 * (size_t)j)), magnitude),
+                size);
+        }
+        largest[0] = mixprec_larger_avx2_(mixprec_larger_avx2_(largest[0], largest[1], size),
+                                          mixprec_larger_avx2_(largest[2], largest[3], size), size);
+        if (size == 1)
+            largest[0] = _mm256_and_si256(_mm256_max_epu8(largest[0], _mm256_srli_epi16(largest[0], 8)),
+                                          _mm256_set1_epi16(0xFF));
+        if (size <= 2)
+            largest[0] = _mm256_and_si256(_mm256_max_epu16(largest[0], _mm256_srli_epi32(largest[0], 16)),
+                                          _mm256_set1_epi32(0xFFFF));
+        last = _mm_max_epu32(_mm256_castsi256_si128(largest[0]), _mm256_extracti128_si256(largest[0], 1));
+        last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0x4E));
+        last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0xB1));
+        result = (uint32_t)_mm_cvtsi128_si32(last);
+        *amax = result > *amax ? result : *amax;
+    }
 }
-MIXPREC_AVX2_ static uint32_t mixprec_amax_avx2_(const void *x, size_t size, size_t n) {
-    return size == 4   ? mixprec_amax_as_avx2_(x, 4, n)
-           : size == 2 ? mixprec_amax_as_avx2_(x, 2, n)
-                       : mixprec_amax_as_avx2_(x, 1, n);
+MIXPREC_AVX2_ static void mixprec_amax_avx2_(uint32_t *amax, const void *x, size_t size, size_t n, size_t block) {
+    if (size == 4)
+        mixprec_amax_as_avx2_(amax, (const char *)x, 4, n, block);
+    else if (size == 2)
+        mixprec_amax_as_avx2_(amax, (const char *)x, 2, n, block);
+    else
+        mixprec_amax_as_avx2_(amax, (const char *)x, 1, n, block);
+}
+#endif
+
+#ifndef MIXPREC_NO_QUANT
+/* fp8 by one fused multiply-add, whose sum holds sign, exponent and rounded mantissa of the code at once. To |x| of
+   exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even constant, so
+   that the low 16 bits of the sum are the number of units in the last place, |x| / 2^(E - m), to nearest even, and that
+   constant; the high 16 bits are the sign and E's biased exponent in front of zeros. Multiplied with `weights` and added
+   they give 16 times the code, as the constant is meant to, less 2^15 for a negative number. This code goes on beyond
+   the format's range, up to that of Inf, so that it can be limited at last, as a byte. */
+typedef struct mixprec_narrow_ {
+    float least, multiplier;
+    int32_t weights, shift;
+    uint8_t max_code;
+} mixprec_narrow_;
+
+static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const uint32_t exponent = (uint32_t)(128 - to->bias), lost = (uint32_t)(23 - to->mantissa_bits);
+    mixprec_narrow_ p;
+    p.least = mixprec_f32_from_bits_(exponent << 23);
+    p.multiplier =
+        mixprec_f32_from_bits_((127 + lost) << 23 | ((0u - ((exponent + lost) << to->mantissa_bits)) & 0xFFFF));
+    p.weights = 1 << 16 | 1 << (7 - to->mantissa_bits);
+    p.shift = 8 - to->mantissa_bits;
+    p.max_code = (uint8_t)to->max_code;
+    return p;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
+                                                                 mixprec_dtype src_type, size_t n, size_t block,
+                                                                 const float *factors) {
+    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type);
+    const __m256i exponent = _mm256_set1_epi32(0x7F800000), top = _mm256_set1_epi32((int)0x80000000u);
+    const __m256i least = _mm256_castps_si256(_mm256_set1_ps(p.least)), weights = _mm256_set1_epi32(p.weights);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256 multiplier = _mm256_set1_ps(p.multiplier);
+    const __m128i shift = _mm_cvtsi32_si128(p.shift);
+    const size_t size = mixprec_size_of_(src_type);
+    size_t i, end;
+    int j;
+    for (i = 0; i < n; factors++) {
+        const __m256 factor = _mm256_set1_ps(*factors);
+        for (end = i + mixprec_min_(n - i, block); i < end; i += 32) {
+            __m256i c[4], code;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m256 x = _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor);
+                __m256i bits = _mm256_castps_si256(x);
+                __m256i unit = _mm256_max_epi32(_mm256_and_si256(bits, exponent), least);
+                unit = _mm256_or_si256(unit, _mm256_and_si256(bits, top));
+                x = _mm256_fmadd_ps(_mm256_castsi256_ps(unit), multiplier, x);
+                c[j] = _mm256_madd_epi16(_mm256_castps_si256(x), weights);
+            }
+            c[0] = _mm256_packs_epi32(c[0], c[1]);
+            c[2] = _mm256_packs_epi32(c[2], c[3]);
+            code = _mm256_packus_epi16(_mm256_srl_epi16(_mm256_slli_epi16(c[0], 1), shift),
+                                       _mm256_srl_epi16(_mm256_slli_epi16(c[2], 1), shift));
+            code = _mm256_min_epu8(code, _mm256_set1_epi8((char)p.max_code));
+            code =
+                _mm256_or_si256(code, _mm256_and_si256(_mm256_packs_epi16(c[0], c[2]), _mm256_set1_epi8((char)0x80)));
+            _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permutevar8x32_epi32(code, order));
+        }
+    }
+}
+MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type, const void *src,
+                                               mixprec_dtype src_type, size_t n, size_t block, const float *factors) {
+    uint8_t *to = (uint8_t *)dst;
+    const char *from = (const char *)src;
+    if (src_type == MIXPREC_F32)
+        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F32, n, block, factors);
+    else if (src_type == MIXPREC_F16)
+        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F16, n, block, factors);
+    else
+        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
 }
 #endif
 
@@ -4488,6 +4582,54 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     }
     return found != 0;
 }
+
+#ifndef MIXPREC_NO_QUANT
+/* As mixprec_narrow_as_avx2_. The range instruction takes the larger magnitude, with the sign of its first operand. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
+                                                                     const char *src, mixprec_dtype src_type, size_t n,
+                                                                     size_t block, const float *factors) {
+    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512 signed_exponent = _mm512_castsi512_ps(_mm512_set1_epi32((int)0xFF800000u));
+    const __m512 least = _mm512_set1_ps(p.least), multiplier = _mm512_set1_ps(p.multiplier);
+    const __m512i weights = _mm512_set1_epi32(p.weights);
+    const __m128i shift = _mm_cvtsi32_si128(p.shift);
+    const size_t size = mixprec_size_of_(src_type);
+    size_t i, end;
+    int j;
+    for (i = 0; i < n; factors++) {
+        const __m512 factor = _mm512_set1_ps(*factors);
+        for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
+            __m512i c[4], code;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m512 x = mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), unit;
+                x = _mm512_mul_ps(x, factor);
+                unit = _mm512_range_ps(_mm512_and_ps(x, signed_exponent), least, 3);
+                c[j] = _mm512_madd_epi16(_mm512_castps_si512(_mm512_fmadd_ps(unit, multiplier, x)), weights);
+            }
+            c[0] = _mm512_packs_epi32(c[0], c[1]);
+            c[2] = _mm512_packs_epi32(c[2], c[3]);
+            code = _mm512_packus_epi16(_mm512_srl_epi16(_mm512_slli_epi16(c[0], 1), shift),
+                                       _mm512_srl_epi16(_mm512_slli_epi16(c[2], 1), shift));
+            code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p.max_code));
+            code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c[0], c[2]), _mm512_set1_epi8((char)0x80), 0xF8);
+            _mm512_storeu_si512(dst + i, _mm512_permutexvar_epi32(order, code));
+        }
+    }
+}
+MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
+                                                   mixprec_dtype src_type, size_t n, size_t block,
+                                                   const float *factors) {
+    uint8_t *to = (uint8_t *)dst;
+    const char *from = (const char *)src;
+    if (src_type == MIXPREC_F32)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F32, n, block, factors);
+    else if (src_type == MIXPREC_F16)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors);
+    else
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+}
+#endif
 
 #ifndef MIXPREC_NO_CONVERT
 /* ---- statistics, as in [VEC-AVX2] ---- */
@@ -6529,7 +6671,8 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
 /* The fp32 bits of the largest magnitude. */
 MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, const void *x, mixprec_dtype type,
                                              size_t n) {
-    uint32_t code = kernels->amax(x, mixprec_size_of_(type), n);
+    uint32_t code = 0;
+    kernels->amax(&code, x, mixprec_size_of_(type), n, n);
     return type == MIXPREC_F32 ? code : mixprec_widen_(code, mixprec_layout_of_(type));
 }
 #endif
@@ -7323,66 +7466,63 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
     history[0] = 0;
 }
 
+/* Columns that are looked at together, where a block has no more: enough of them to stay in L1. */
+#define MIXPREC_STRIP_ 1024
+
 /* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
-   columns that fit in a buffer, or one. First the blocks' amax goes to scales, then what takes its place. */
+   columns, at most MIXPREC_BLOCK_ of them, or one. */
 typedef struct mixprec_quant_strip_ {
     const mixprec_quantize_desc *d;
     const mixprec_kernels_ *kernels;
-    float *scales; /* of the first block */
     size_t row, rows, first, width, block;
+    uint32_t amax[MIXPREC_BLOCK_]; /* of each block, a code of src_type */
+    float factors[MIXPREC_BLOCK_];
 } mixprec_quant_strip_;
 
-static void mixprec_quant_amax_(const mixprec_quant_strip_ *s) {
-    const size_t size = mixprec_size_of_(s->d->src_type);
-    size_t i, j, count;
+static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, int fused) {
+    const mixprec_dtype src_type = s->d->src_type, dst_type = s->d->dst_type;
+    const size_t size = mixprec_size_of_(src_type), dst_size = mixprec_size_of_(dst_type);
+    size_t i, j, k, count;
     for (i = s->row; i < s->row + s->rows; i++) {
         const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
-        for (j = 0; j < s->width; j += count) {
-            float *amax = &s->scales[j / s->block];
-            uint32_t bits;
-            count = mixprec_min_(s->width - j, s->block);
-            bits = mixprec_amax_run_(s->kernels, from + j * size, s->d->src_type, count);
-            if (bits > mixprec_f32_bits_(*amax))
-                *amax = mixprec_f32_from_bits_(bits);
-        }
-    }
-}
-
-static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, const float *factors) {
-    const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
-    size_t i, j, k, count;
-    for (i = s->row; i < s->row + s->rows; i++)
-        for (j = 0; j < s->width; j += count) {
-            const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first + j) * size;
-            char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first + j) * dst_size;
+        char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size;
+        j = fused ? s->width / MIXPREC_UNIT_ * MIXPREC_UNIT_ : 0;
+        if (j)
+            s->kernels->narrow(to, dst_type, from, src_type, j, s->block, s->factors);
+        for (; j < s->width; j += count) {
             float block[MIXPREC_BLOCK_];
             mixprec_how_ how;
-            const float *x = (const float *)(const void *)from;
+            const float *x = (const float *)(const void *)(from + j * size);
             count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
-            if (s->d->src_type != MIXPREC_F32) {
-                mixprec_load_(s->kernels, block, from, s->d->src_type, count);
+            if (src_type != MIXPREC_F32) {
+                mixprec_load_(s->kernels, block, from + j * size, src_type, count);
                 x = block;
             }
             for (k = 0; k < count;) {
                 size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                mixprec_scale_(s->kernels, block + k, x + k, part, factors[(j + k) / s->block]);
+                mixprec_scale_(s->kernels, block + k, x + k, part, s->factors[(j + k) / s->block]);
                 k += part;
             }
             how.round = s->d->round;
             how.overflow = MIXPREC_OVERFLOW_SATURATE;
             how.seed = s->d->seed;
             how.index = s->d->offset + i * s->d->columns + s->first + j;
-            mixprec_store_(s->kernels, to, s->d->dst_type, block, count, &how);
+            mixprec_store_(s->kernels, to + j * dst_size, dst_type, block, count, &how);
         }
+    }
 }
 
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
+    const mixprec_dtype src_type = d->src_type;
     const float max = mixprec_quant_max_(d->dst_type);
     /* A scale that is given needs no amax before: strips that stay in L1 between the one and the other. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
-    const size_t block_columns = d->scale ? 16 * MIXPREC_BLOCK_ : d->block_columns;
-    const size_t wide =
-        block_columns >= MIXPREC_BLOCK_ ? block_columns : MIXPREC_BLOCK_ / block_columns * block_columns;
+    const size_t block_columns = d->scale ? MIXPREC_STRIP_ : d->block_columns;
+    const size_t blocks_wide = mixprec_min_((MIXPREC_STRIP_ - 1) / block_columns + 1, MIXPREC_BLOCK_);
+    const int narrows = kernels->narrow && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
+                        (d->dst_type == MIXPREC_E4M3 || d->dst_type == MIXPREC_E5M2) &&
+                        (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16) &&
+                        (block_columns % MIXPREC_UNIT_ == 0 || block_columns == d->columns);
     uint32_t largest = 0;
     mixprec_quant_strip_ s;
     s.d = d;
@@ -7390,25 +7530,32 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     s.block = block_columns;
     for (s.row = 0; s.row < d->rows; s.row += block_rows) {
         s.rows = mixprec_min_(d->rows - s.row, block_rows);
-        for (s.first = 0; s.first < d->columns; s.first += wide) {
-            float factors[MIXPREC_BLOCK_];
+        for (s.first = 0; s.first < d->columns; s.first += s.width) {
+            float *scales =
+                d->scale ? d->scales : d->scales + s.row / block_rows * d->scales_ld + s.first / block_columns;
+            uint32_t strip_largest = 0;
             size_t blocks, i;
-            s.width = mixprec_min_(d->columns - s.first, wide);
-            s.scales = d->scales;
-            if (!d->scale)
-                s.scales += s.row / block_rows * d->scales_ld + s.first / block_columns;
-            blocks = (s.width - 1) / s.block + 1;
+            s.width = d->columns - s.first;
+            if ((s.width - 1) / block_columns >= blocks_wide)
+                s.width = blocks_wide * block_columns;
+            blocks = (s.width - 1) / block_columns + 1;
             for (i = 0; i < blocks; i++)
-                s.scales[i] = 0;
-            if (!d->scale || d->amax)
-                mixprec_quant_amax_(&s);
+                s.amax[i] = 0;
+            if (!d->scale || d->amax || narrows)
+                for (i = s.row; i < s.row + s.rows; i++)
+                    kernels->amax(s.amax, (const char *)d->src + (i * d->src_ld + s.first) * mixprec_size_of_(src_type),
+                                  mixprec_size_of_(src_type), s.width, block_columns);
             for (i = 0; i < blocks; i++) {
-                uint32_t bits = mixprec_f32_bits_(s.scales[i]);
-                largest = bits > largest ? bits : largest;
-                factors[i] = d->scale ? *d->scale : mixprec_scale_of_amax_run_(s.scales[i], max, d->power_of_two);
-                s.scales[i] = mixprec_f32_from_bits_(0x3F800000u) / factors[i];
+                uint32_t bits =
+                    src_type == MIXPREC_F32 ? s.amax[i] : mixprec_widen_(s.amax[i], mixprec_layout_of_(src_type));
+                strip_largest = bits > strip_largest ? bits : strip_largest;
+                s.factors[i] = d->scale
+                                   ? *d->scale
+                                   : mixprec_scale_of_amax_run_(mixprec_f32_from_bits_(bits), max, d->power_of_two);
+                scales[i] = mixprec_f32_from_bits_(0x3F800000u) / s.factors[i];
             }
-            mixprec_quant_narrow_(&s, factors);
+            largest = strip_largest > largest ? strip_largest : largest;
+            mixprec_quant_narrow_(&s, narrows && strip_largest <= 0x7F800000u);
         }
     }
     if (d->amax)
@@ -8542,6 +8689,11 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #else
 #define MIXPREC_AMAX_KERNEL_(kernel) kernel
 #endif
+#ifdef MIXPREC_NO_QUANT
+#define MIXPREC_NARROW_KERNEL_(kernel) NULL
+#else
+#define MIXPREC_NARROW_KERNEL_(kernel) kernel
+#endif
 #ifdef MIXPREC_NO_OPTIM
 #define MIXPREC_OPTIM_KERNELS_(...) NULL, NULL, NULL
 #else
@@ -8563,22 +8715,22 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
         MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_NARROW_KERNEL_(NULL), MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
     MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
         MIXPREC_TALLY_KERNEL_(mixprec_tally_avx2_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                       \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx2_),                        \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
         MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                     \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx512_),                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
         MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_NARROW_KERNEL_(NULL), MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
