@@ -10,7 +10,7 @@
 
 /* One line of results.csv, and what is drawn of it. */
 typedef struct train_result {
-    const char *task, *mode;
+    const char *task, *mode, *about; /* about: what the task is */
     int seed;
     double val_loss, val_acc, delta_fp32; /* nats per character; share; val_loss minus fp32's of the same seed */
     int skipped;                          /* steps that the loss scaler skipped */

@@ -91,9 +91,9 @@ static void write_rows(FILE *file, const train_result *results, int count, const
 
 /* Loss against step, the first seed of each mode. Modes that fail stand out; the others lie on top of each other. */
 static void write_curves(FILE *file, const train_result *results, int count, const char *task) {
-    static const char *const colours[] = {"#888888", "#d62728", "#2ca02c", "#1f77b4", "#17becf", "#e377c2",
-                                          "#bcbd22", "#9467bd", "#8c564b", "#000080", "#ff7f0e"};
-    const double left = 50, right = 640, top = 15, bottom = 315;
+    /* Okabe and Ito's colours, which the colour-blind tell apart, without the yellow; then dashed */
+    static const char *const colours[] = {"#999999", "#d55e00", "#009e73", "#0072b2", "#e69f00", "#56b4e9", "#cc79a7"};
+    const double left = 50, right = 600, top = 25, bottom = 315;
     double least = HUGE_VAL, most = -HUGE_VAL, steps = 1, step;
     int i, j, line = 0;
     for (i = 0; i < count; i++)
@@ -108,6 +108,9 @@ static void write_curves(FILE *file, const train_result *results, int count, con
         return;
     most = fmin(most, least + 4);
     fprintf(file, "<svg viewBox='0 0 860 350' role=img><title>Validation loss against step, %s</title>\n", task);
+    fprintf(file,
+            "<text x=8 y=12>validation loss, nats per character</text><text x=620 y=12>seed 1, and the loss at the "
+            "end</text>\n");
     step = most - least > 2 ? 0.5 : 0.25;
     for (i = (int)ceil(least / step); i * step <= most; i++) {
         double y = bottom - (i * step - least) / (most - least) * (bottom - top);
@@ -121,16 +124,19 @@ static void write_curves(FILE *file, const train_result *results, int count, con
     fprintf(file, "<text x=%.0f y=%.0f text-anchor=middle>step</text>\n", (left + right) / 2, bottom + 33);
     for (i = 0; i < count; i++) {
         const train_result *r = &results[i];
-        const char *colour = colours[line % 11];
+        const char *colour = colours[line % 7], *dash = line < 7 ? "none" : "7 4";
         if (strcmp(r->task, task) || r->seed != 1)
             continue;
-        fprintf(file, "<polyline fill=none stroke='%s' stroke-width=%s points='", colour, line == 0 ? "6" : "1.8");
+        fprintf(file, "<polyline fill=none stroke='%s' stroke-width=%s stroke-dasharray='%s' points='", colour,
+                line == 0 ? "7" : "2", dash);
         for (j = 0; j < r->points; j++)
             fprintf(file, "%.1f,%.1f ", left + r->steps[j] / steps * (right - left),
                     bottom - (fmin(r->losses[j], most) - least) / (most - least) * (bottom - top));
         fprintf(file,
-                "' /><line x1=660 x2=685 y1=%d y2=%d stroke='%s' stroke-width=%s /><text x=692 y=%d>%s %.3f</text>\n",
-                25 + 22 * line, 25 + 22 * line, colour, line == 0 ? "6" : "1.8", 29 + 22 * line, r->mode, r->val_loss);
+                "' /><line x1=620 x2=655 y1=%d y2=%d stroke='%s' stroke-width=%s stroke-dasharray='%s' /><text x=662 "
+                "y=%d>%s %.3f</text>\n",
+                35 + 22 * line, 35 + 22 * line, colour, line == 0 ? "7" : "2", dash, 39 + 22 * line, r->mode,
+                r->val_loss);
         line++;
     }
     fprintf(file, "</svg>\n");
@@ -138,32 +144,37 @@ static void write_curves(FILE *file, const train_result *results, int count, con
 
 /* How many gradients have which magnitude, before they are narrowed, and what fp16 and E5M2 can hold. */
 static void write_histogram(FILE *file, const train_result *results, int count, const char *task) {
-    static const char *const shown[] = {"fp32", "fp16-dynamic"}, *const fills[] = {"#1f77b4", "#2ca02c"};
-    static const char *const labels[] = {"as they are", "times the loss scale"};
+    static const char *const shown[] = {"fp32", "fp16-dynamic"}, *const fills[] = {"#0072b2", "#e69f00"};
+    static const char *const labels[] = {"as they are (fp32)", "times the loss scale (fp16-dynamic)"};
     const double left = 50, right = 830, top = 45, bottom = 315;
     const int low = -50, high = 18; /* powers of two */
     double most = 0;
-    int i, e, s;
+    int i, e, s, has_scaled = 0;
     for (i = 0; i < count; i++)
         for (s = 0; s < 2 && !strcmp(results[i].task, task) && results[i].seed == 1; s++) {
             double total = 0;
             for (e = 1; e < 255; e++)
                 total += results[i].exponents[e];
+            has_scaled |= s == 1 && !strcmp(results[i].mode, shown[1]);
             for (e = 1; e < 255 && !strcmp(results[i].mode, shown[s]) && total > 0; e++)
                 most = fmax(most, results[i].exponents[e] / total);
         }
-    if (!(most > 0))
+    if (!(most > 0) || !has_scaled)
         return;
+    fprintf(file,
+            "<h3>Why loss scaling exists</h3><p>Gradients of activations and weights by magnitude, before they are "
+            "narrowed: in fp32, and in fp16 with a dynamic loss scale.\n");
 #define X_OF(power) (left + ((double)(power)-low) / (high - low) * (right - left))
     fprintf(file, "<svg viewBox='0 0 860 355' role=img><title>Exponents of gradients, %s</title>\n", task);
+    /* below 2^-25, half of the smallest subnormal, nothing is left */
     fprintf(file,
             "<rect class=lost x=%.1f y=%.0f width=%.1f height=%.0f /><rect class=sub x=%.1f y=%.0f width=%.1f "
             "height=%.0f />\n",
-            left, top, X_OF(-24) - left, bottom - top, X_OF(-24), top, X_OF(-14) - X_OF(-24), bottom - top);
+            left, top, X_OF(-25) - left, bottom - top, X_OF(-25), top, X_OF(-14) - X_OF(-25), bottom - top);
     fprintf(file,
             "<text x=%.1f y=%.0f text-anchor=middle>0 in fp16</text><text x=%.1f y=%.0f text-anchor=middle>"
             "subnormal</text><text x=%.1f y=%.0f text-anchor=middle>normal in fp16</text>\n",
-            (left + X_OF(-24)) / 2, top + 16, X_OF(-19), top + 16, X_OF(1), top + 16);
+            (left + X_OF(-25)) / 2, top + 16, X_OF(-19), top + 16, X_OF(1), top + 16);
     fprintf(file,
             "<line class=limit x1=%.1f x2=%.1f y1=%.0f y2=%.0f /><text x=%.1f y=%.0f text-anchor=end>overflow"
             "</text>\n",
@@ -183,12 +194,14 @@ static void write_histogram(FILE *file, const train_result *results, int count, 
                         fills[s]);
             }
             fprintf(file, "<rect x=%d y=14 width=14 height=14 fill='%s' fill-opacity=0.6 /><text x=%d y=26>%s</text>\n",
-                    60 + 170 * s, fills[s], 80 + 170 * s, labels[s]);
+                    60 + 190 * s, fills[s], 80 + 190 * s, labels[s]);
         }
     for (e = low; e <= high; e += 4)
         fprintf(file, "<text x=%.1f y=%.0f text-anchor=middle>%d</text>\n", X_OF(e), bottom + 18, e);
-    fprintf(file, "<text x=%.0f y=%.0f text-anchor=middle>log2 of the magnitude</text></svg>\n", (left + right) / 2,
-            bottom + 35);
+    fprintf(file,
+            "<text x=%.0f y=%.0f text-anchor=middle>log2 of the magnitude; heights: share of the nonzero "
+            "gradients</text></svg>\n",
+            (left + right) / 2, bottom + 35);
 #undef X_OF
 }
 
@@ -201,34 +214,27 @@ void train_write_html(FILE *file, const train_result *results, int count, const 
                   "background:#fff}table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;"
                   "display:block;overflow-x:auto}"
                   "td,th{padding:.15rem .6rem;text-align:right;border-bottom:1px solid #ddd}td:first-child,"
-                  "th:first-child{text-align:left}.bad td{background:#fde0dd}svg{width:100%%;height:auto;font:12px "
+                  "th:first-child{text-align:left}.bad "
+                  "td{background:#fde0dd;font-weight:600}svg{width:100%%;height:auto;font:12px "
                   "system-ui,sans-serif;margin:.5rem 0 1.5rem}.grid{stroke:#ddd}.limit{stroke:#d62728}.lost{fill:"
                   "#fde0dd}.sub{fill:#fff3cd}</style>\n<h1>Training in mixed precision</h1><p>");
     write_text(file, about);
-    fprintf(file,
-            "<p>The same model, data and seeds in every mode. <i>Minus fp32</i> is the validation loss less that of "
-            "fp32 with the same seed; rows that lose more than 0.1 are red. <i>Flushed</i> is the share of the "
-            "nonzero gradients that became 0 when they were narrowed.\n");
+    fprintf(
+        file,
+        "<p>The same model, data and seeds in every mode of a task. <i>Minus fp32</i> is the validation loss "
+        "less that of "
+        "fp32 with the same seed; rows that lose more than 0.1 are red and bold. <i>Flushed</i> is the share of the "
+        "nonzero gradients that became 0 when they were narrowed.\n");
     for (i = 0; i < count; i++) {
         if (results[i].task == task)
             continue;
         task = results[i].task;
         fprintf(file, "<h2>Task: %s</h2>\n", task);
-        fprintf(file, "<p>%s\n",
-                !strcmp(task, "plain") ? "The mean loss over a batch of 512, learning rate 0.002."
-                : !strcmp(task, "small-rate")
-                    ? "Learning rate 0.0002: updates that are smaller than half a unit in the "
-                      "last place of a bf16 weight are lost when it is rounded to nearest."
-                    : "The loss is divided by 1,024 besides, as it is with so many micro-batches "
-                      "whose gradients are added up; gradients are multiplied back in fp32.");
+        fprintf(file, "<p>");
+        write_text(file, results[i].about);
         write_rows(file, results, count, task);
         write_curves(file, results, count, task);
-        if (strcmp(task, "small-rate")) {
-            fprintf(file,
-                    "<h3>Why loss scaling exists</h3><p>Gradients of activations and weights by magnitude, before "
-                    "they are narrowed: in fp32, and in fp16 with a dynamic loss scale.\n");
-            write_histogram(file, results, count, task);
-        }
+        write_histogram(file, results, count, task);
     }
     fprintf(file, "</html>\n");
 }

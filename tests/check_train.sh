@@ -13,6 +13,10 @@ check "train: the example has 60 lines or fewer" test "$(wc -l <tests/example_tr
 check "train: the example compiles" "$CC" -std=c99 $warnings $CFLAGS -I. -o "$work/example" tests/example_train.c &&
     check "train: the example prints its losses" prints_the_losses
 
+check "train: the test of gradients compiles" "$CC" -std=gnu99 $warnings $CFLAGS -pthread -o "$work/gradients" \
+    tests/train_gradients.c bench/train_report.c -lm &&
+    check "train: gradients of whole models agree with differences of the loss" "$work/gradients"
+
 program=$BUILD/train/train
 # short OPTIONS...: a run of few steps
 short() {

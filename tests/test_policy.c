@@ -93,19 +93,21 @@ static void test_operations(void) {
     static const struct {
         const char *operation;
         mixprec_autocast autocast;
-    } rows[] = {
+    } rows[] = {{"pow.Tensor_Tensor_out", MIXPREC_AUTOCAST_F32},
+                {"mm.", MIXPREC_AUTOCAST_LOW},
+                {".mm", MIXPREC_AUTOCAST_UNLISTED},
+                {"addmm_", MIXPREC_AUTOCAST_UNLISTED},
+                {"relu", MIXPREC_AUTOCAST_UNLISTED},
+                {"batch_norm", MIXPREC_AUTOCAST_UNLISTED},
+                {"", MIXPREC_AUTOCAST_UNLISTED},
+                {"conv", MIXPREC_AUTOCAST_UNLISTED},
+                {"linear ", MIXPREC_AUTOCAST_UNLISTED},
+                {"mm mv", MIXPREC_AUTOCAST_UNLISTED},
+                {"softmaxx", MIXPREC_AUTOCAST_UNLISTED},
 #define ROW(name, category) {name, category},
-        GOLDEN_AUTOCAST(ROW){"pow.Tensor_Tensor_out", MIXPREC_AUTOCAST_F32},
-        {"mm.", MIXPREC_AUTOCAST_LOW},
-        {".mm", MIXPREC_AUTOCAST_UNLISTED},
-        {"addmm_", MIXPREC_AUTOCAST_UNLISTED},
-        {"relu", MIXPREC_AUTOCAST_UNLISTED},
-        {"batch_norm", MIXPREC_AUTOCAST_UNLISTED},
-        {"", MIXPREC_AUTOCAST_UNLISTED},
-        {"conv", MIXPREC_AUTOCAST_UNLISTED},
-        {"linear ", MIXPREC_AUTOCAST_UNLISTED},
-        {"mm mv", MIXPREC_AUTOCAST_UNLISTED},
-        {"softmaxx", MIXPREC_AUTOCAST_UNLISTED}};
+                GOLDEN_AUTOCAST(ROW)
+#undef ROW
+    };
     static const struct {
         const char *policy, *operation;
         mixprec_dtype widest, want;
