@@ -636,6 +636,42 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_cvt_f16_(uint32_t bits) {
     return y;
 }
 
+/* Is one of eight NaN? */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+    int any;
+    asm("{\n\t.reg .pred p;\n\tsetp.nan.f32 p, %1, %2;\n\tsetp.nan.or.f32 p, %3, %4, p;\n\t"
+        "setp.nan.or.f32 p, %5, %6, p;\n\tsetp.nan.or.f32 p, %7, %8, p;\n\tselp.s32 %0, 1, 0, p;\n\t}"
+        : "=r"(any)
+        : "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "f"(v[4]), "f"(v[5]), "f"(v[6]), "f"(v[7]));
+    return any;
+}
+
+/* Two floats, neither NaN, to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow,
+   fp8 saturated. Where the architecture has no such instruction: false. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type, mixprec_overflow overflow) {
+    return type == MIXPREC_F16 || type == MIXPREC_BF16
+               ? MIXPREC_CUDA_ARCH_ >= 800 && overflow == MIXPREC_OVERFLOW_IEEE
+               : MIXPREC_CUDA_ARCH_ >= 890 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) &&
+                     overflow == MIXPREC_OVERFLOW_SATURATE;
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dtype type) {
+    uint32_t y = 0;
+    unsigned short narrow = 0;
+#if MIXPREC_CUDA_ARCH_ >= 800
+    if (type == MIXPREC_F16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    if (type == MIXPREC_BF16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+#endif
+#if MIXPREC_CUDA_ARCH_ >= 890
+    if (type == MIXPREC_E4M3)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(narrow) : "f"(high), "f"(low));
+    if (type == MIXPREC_E5M2)
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(narrow) : "f"(high), "f"(low));
+#endif
+    return type == MIXPREC_E4M3 || type == MIXPREC_E5M2 ? narrow : y;
+}
+
 /* Vectors from and to global memory that nothing else writes or reads. */
 template <class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_read_(const void *p) {
     return __ldg((const T *)p);
@@ -674,11 +710,12 @@ template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_
 #endif
 }
 
-/* 16 bytes to shared memory, of which `bytes` come from src and the others are zero; done after commit and wait. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, int bytes) {
+/* 16 bytes to shared memory, zeros instead where not `wanted`; done after commit and wait. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
 #if MIXPREC_CUDA_ARCH_ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(__cvta_generic_to_global(src)),
-                 "r"(bytes)
+    asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
+                 "cp.async.cg.shared.global [%0], [%1], 16, ignored;\n\t}" ::"r"(address),
+                 "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
                  : "memory");
 #endif
 }
@@ -781,6 +818,19 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_decode_(uint32_t code, mixprec_dtype type) 
     return type == MIXPREC_E4M3 ? mixprec_cuda_mul_(value, 256.0f) : value;
 }
 
+/* Two e4m3 codes (low 16 bits of x) to two fp16 without the conversion instruction: see mixprec_cuda_decode_. The
+   smallest ones are subnormal before the multiplication, which fp16 arithmetic keeps. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_e4m3x2_by_bits_(uint32_t x) {
+    uint32_t v = (x & 0xFF) << 8 | (x & 0xFF00) << 16, magnitude = v & 0x7F007F00u;
+    uint32_t nan = (magnitude + 0x01000100u) & 0x80008000u;
+    return mixprec_cuda_mul_f16x2_((v & 0x80008000u) | magnitude >> 1, 0x5C005C00u) | (nan >> 15) * 0x7FFFu;
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_fp8x2_(uint32_t x, bool e5m2) {
+    if (e5m2)
+        return (x & 0xFF) << 8 | (x & 0xFF00) << 16;
+    return MIXPREC_CUDA_ARCH_ >= 890 ? mixprec_cuda_cvt_e4m3x2_(x & 0xFFFF) : mixprec_cuda_e4m3x2_by_bits_(x);
+}
+
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_element_(const void *base, size_t size, size_t i) {
     return size == 4   ? mixprec_cuda_read_<uint32_t>((const uint32_t *)base + i)
            : size == 2 ? mixprec_cuda_read_<uint16_t>((const uint16_t *)base + i)
@@ -801,22 +851,31 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_load8_(float (&v)[8], const void *base, mixp
         float4 low = p[0], high = p[1];
         v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
         v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-    } else if (whole && size == 2) {
-        uint4 x = *(const uint4 *)((const uint16_t *)base + i);
-        const uint32_t words[4] = {x.x, x.y, x.z, x.w};
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            v[e] = mixprec_cuda_decode_(words[e / 2] >> (e % 2 * 16) & 0xFFFF, type);
-    } else if (whole) {
-        uint2 x = *(const uint2 *)((const uint8_t *)base + i);
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            v[e] = mixprec_cuda_decode_((e < 4 ? x.x : x.y) >> (e % 4 * 8) & 0xFF, type);
-    } else {
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            v[e] = e < count ? mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, size, i + e), type) : 0.0f;
+        return;
     }
+    if (whole) { /* at full speed unless there is a NaN */
+        uint32_t words[4];
+        if (size == 2) {
+            uint4 x = *(const uint4 *)((const uint16_t *)base + i);
+            words[0] = x.x, words[1] = x.y, words[2] = x.z, words[3] = x.w;
+        } else {
+            uint2 x = *(const uint2 *)((const uint8_t *)base + i);
+            words[0] = x.x, words[1] = x.x >> 16, words[2] = x.y, words[3] = x.y >> 16;
+        }
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            if (size == 1)
+                words[w] = mixprec_cuda_fp8x2_(words[w], type == MIXPREC_E5M2);
+            bool wide = type == MIXPREC_BF16;
+            v[2 * w] = wide ? mixprec_cuda_float_(words[w] << 16) : mixprec_cuda_cvt_f16_(words[w] & 0xFFFF);
+            v[2 * w + 1] = wide ? mixprec_cuda_float_(words[w] & 0xFFFF0000u) : mixprec_cuda_cvt_f16_(words[w] >> 16);
+        }
+        if (!mixprec_cuda_any_nan_(v))
+            return;
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        v[e] = e < count ? mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, size, i + e), type) : 0.0f;
 }
 
 MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint32_t code) {
@@ -869,6 +928,13 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_scaled_(float x, float factor) {
     return (mixprec_cuda_bits_(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : mixprec_cuda_mul_(x, factor);
 }
 
+MIXPREC_CUDA_DEV_ void mixprec_cuda_scale8_(float (&v)[8], float factor) {
+    bool nan = mixprec_cuda_any_nan_(v);
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        v[e] = nan ? mixprec_cuda_scaled_(v[e], factor) : mixprec_cuda_mul_(v[e], factor);
+}
+
 /* Saturating replaces the Inf of an f32, too. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, mixprec_overflow overflow) {
     uint32_t bits = mixprec_cuda_bits_(x);
@@ -883,7 +949,15 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_(uint32_t (&code)[8], const float (&v
                                             mixprec_overflow overflow) {
 #define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
     if (type == dtype) {                                                                                               \
-        _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);             \
+        if (!mixprec_cuda_has_cvt_(dtype, overflow) || mixprec_cuda_any_nan_(v)) {                                     \
+            _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);         \
+        } else {                                                                                                       \
+            const uint32_t bits = 8 * (uint32_t)mixprec_cuda_size_(dtype) % 32, mask = (1u << bits) - 1;               \
+            _Pragma("unroll") for (int e = 0; e < 8; e += 2) {                                                         \
+                uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);                                         \
+                code[e] = pair & mask, code[e + 1] = pair >> bits;                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
     }
     MIXPREC_CUDA_CASE_(MIXPREC_F32)
     MIXPREC_CUDA_CASE_(MIXPREC_F16)
@@ -954,9 +1028,18 @@ typedef struct mixprec_cuda_list_ {
     int count;
 } mixprec_cuda_list_;
 
+/* Blocks of a multiprocessor at the same time; the optimisers need the registers, and have bytes enough under way. */
+template <class Op> struct mixprec_cuda_blocks_of_ {
+    enum { least = 4 };
+};
+template <bool adam> struct mixprec_cuda_optimizer_op_;
+template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<adam>> {
+    enum { least = 3 };
+};
+
 /* Runs op on eight elements at a time. Which thread of which block has which is fixed by the sizes and the grid. */
 template <class Op>
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 4)
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blocks_of_<Op>::least)
     mixprec_cuda_for_each_(Op op, const __grid_constant__ mixprec_cuda_list_ list) {
     int t = 0;
     if (op.begin())
@@ -1020,11 +1103,10 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
         float v[8];
         mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
+        mixprec_cuda_scale8_(v, factor); /* Inf and NaN stay what they are */
 #pragma unroll
         for (int e = 0; e < 8; e++) {
-            uint32_t magnitude;
-            v[e] = mixprec_cuda_scaled_(v[e], factor); /* Inf and NaN stay what they are */
-            magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
             largest = magnitude > largest ? magnitude : largest;
         }
         if (dst_type != MIXPREC_NONE)
@@ -1122,9 +1204,7 @@ struct mixprec_cuda_clip_op_ { /* p: dst, src */
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
         float v[8];
         mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            v[e] = mixprec_cuda_scaled_(v[e], factor);
+        mixprec_cuda_scale8_(v, factor);
         mixprec_cuda_store8_(item.p[0], type, i, count, mixprec_cuda_whole_(item, 0, count), v, MIXPREC_OVERFLOW_IEEE);
     }
     __device__ void end() {
@@ -1146,8 +1226,8 @@ struct mixprec_cuda_quantize_op_ {
         for (int e = 0; e < 8; e++) {
             uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
             largest = magnitude > largest ? magnitude : largest;
-            v[e] = mixprec_cuda_scaled_(v[e], scale);
         }
+        mixprec_cuda_scale8_(v, scale);
         mixprec_cuda_codes8_any_(code, v, dst_type, (mixprec_round)item.round, MIXPREC_OVERFLOW_SATURATE, seed,
                                  item.offset + i);
         mixprec_cuda_store_codes_(item.p[0], 1, i, count, mixprec_cuda_whole_(item, 0, count), code);
@@ -1613,13 +1693,12 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activ
         return (mixprec_cuda_bits_(x) - 0x80000000u) <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
     if (activation == MIXPREC_ACTIVATION_TANH)
         return tanhf(x);
-    if (x < -104.0f) /* the others end in -0, and Inf times 0 is none */
-        return -0.0f;
-    if (activation == MIXPREC_ACTIVATION_GELU)
-        return 0.5f * x * erfcf(-0.70710678f * x);
-    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)) */
-        return x / (1.0f + expf(-1.5957691f * (x + 0.044715f * x * x * x)));
-    return x / (1.0f + expf(-x));
+    float y = activation == MIXPREC_ACTIVATION_GELU ? 0.5f * x * erfcf(-0.70710678f * x)
+              /* (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)) */
+              : activation == MIXPREC_ACTIVATION_GELU_TANH
+                  ? x / (1.0f + expf(-1.5957691f * (x + 0.044715f * x * x * x)))
+                  : x / (1.0f + expf(-x));
+    return x < -104.0f ? -0.0f : y; /* they end in -0, and Inf times 0 is none */
 }
 
 /* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. */
@@ -1739,7 +1818,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, 
 }
 
 /* The parts of a product, added in rising order. */
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_reduce_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
     size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
@@ -1849,19 +1928,6 @@ enum {
     MIXPREC_CUDA_E5M2_E4M3_,
     MIXPREC_CUDA_E5M2_E5M2_
 };
-
-/* Two e4m3 codes (low 16 bits of x) to two fp16 without the conversion instruction: see mixprec_cuda_decode_. The
-   smallest ones are subnormal before the multiplication, which fp16 arithmetic keeps. */
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_e4m3x2_by_bits_(uint32_t x) {
-    uint32_t v = (x & 0xFF) << 8 | (x & 0xFF00) << 16, magnitude = v & 0x7F007F00u;
-    uint32_t nan = (magnitude + 0x01000100u) & 0x80008000u;
-    return mixprec_cuda_mul_f16x2_((v & 0x80008000u) | magnitude >> 1, 0x5C005C00u) | (nan >> 15) * 0x7FFFu;
-}
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_fp8x2_(uint32_t x, bool e5m2) {
-    if (e5m2)
-        return (x & 0xFF) << 8 | (x & 0xFF00) << 16;
-    return MIXPREC_CUDA_ARCH_ >= 890 ? mixprec_cuda_cvt_e4m3x2_(x & 0xFFFF) : mixprec_cuda_e4m3x2_by_bits_(x);
-}
 
 /* ---- WMMA: 64 x 64 tiles, 4 warps of 32 x 32, staged element by element ---- */
 
@@ -2057,8 +2123,8 @@ template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
 };
 #undef MIXPREC_CUDA_DEV_MEMBER_
 
-/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow, else
-   gathered through registers; the caller's barrier covers both. */
+/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow and no chunk
+   ends within them, else gathered through registers; the caller's barrier covers both. */
 template <int bytes, bool lines_are_k, int rows, int threads>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec_cuda_operand_ &x, const char *base,
                                               bool fast, size_t row0, size_t k0, size_t k_end) {
@@ -2067,24 +2133,26 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec
     size_t contiguous_end = lines_are_k ? x.rows : k_end, line_end = lines_are_k ? k_end : x.rows;
     size_t contiguous0 = lines_are_k ? row0 : k0, line0 = lines_are_k ? k0 : row0;
     size_t contiguous_step = lines_are_k ? x.row_step : x.k_step, line_step = lines_are_k ? x.k_step : x.row_step;
-    if (fast) { /* every copy of a thread has the same chunk of a line, in lines `apart` from each other */
+    if (fast &&
+        (contiguous_end % per_chunk == 0 ||
+         contiguous_end - contiguous0 >=
+             (size_t)(chunks *
+                      per_chunk))) { /* every copy of a thread has the same chunk of a line, in lines `apart` from each other */
         const int apart = threads / chunks;
-        int line = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks, valid;
+        int line = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks;
         int lines_left = line_end - line0 < (size_t)lines ? (int)(line_end - line0) : lines;
         size_t c = contiguous0 + chunk * per_chunk, step = line_step * bytes;
         uint32_t to = mixprec_cuda_shared_address_(tile) + line * line_bytes + ((chunk ^ (line & 7)) << 4);
         const char *from = base + (line0 + line) * step + c * bytes;
-        valid = c >= contiguous_end                      ? 0
-                : contiguous_end - c < (size_t)per_chunk ? (int)(contiguous_end - c) * bytes
-                                                         : 16;
-#pragma unroll 4 /* all at once the addresses cost too many registers */
-        for (int i = 0; i < count; i++) {
-            int here = line + i * apart < lines_left ? valid : 0;
+        lines_left = c < contiguous_end ? lines_left : 0;
+        const size_t stride = apart * step; /* added, for a 64-bit product each costs more than the copy */
+#pragma unroll 4                            /* all at once the addresses cost too many registers */
+        for (int i = 0; i < count; i++, from += stride) {
             uint32_t at = to + i * apart * line_bytes;
             if (apart % 8) /* the permutation of the chunks changes from line to line */
                 at = mixprec_cuda_shared_address_(tile) + (line + i * apart) * line_bytes +
                      ((chunk ^ ((line + i * apart) & 7)) << 4);
-            mixprec_cuda_copy_async_(at, here ? from + i * apart * step : base, here);
+            mixprec_cuda_copy_async_(at, from, line + i * apart < lines_left); /* else `from` may lie outside */
         }
         return;
     }

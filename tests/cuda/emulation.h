@@ -389,6 +389,30 @@ static inline float mixprec_cuda_cvt_f16_(uint32_t bits) {
     x.bits = (uint16_t)bits;
     return emulation_result(mixprec_f16_to_f32(x));
 }
+static inline bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+    for (int e = 0; e < 8; e++)
+        if ((mixprec_f32_bits_(v[e]) & 0x7FFFFFFFu) > 0x7F800000u)
+            return true;
+    return false;
+}
+static inline bool mixprec_cuda_has_cvt_(mixprec_dtype type, mixprec_overflow overflow) {
+    return type == MIXPREC_F16 || type == MIXPREC_BF16
+               ? MIXPREC_CUDA_EMULATED_ARCH >= 800 && overflow == MIXPREC_OVERFLOW_IEEE
+               : MIXPREC_CUDA_EMULATED_ARCH >= 890 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) &&
+                     overflow == MIXPREC_OVERFLOW_SATURATE;
+}
+/* A NaN becomes the one of the PTX ISA, 9.7.9.22 (cvt): 0x7FFF, and 0x7F in fp8. */
+static inline uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dtype type) {
+    int bits = type == MIXPREC_F16 || type == MIXPREC_BF16 ? 16 : 8;
+    mixprec_overflow overflow = bits == 16 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE;
+    uint32_t codes[2];
+    for (int e = 0; e < 2; e++) {
+        float x = e ? high : low;
+        codes[e] =
+            x != x ? 0x7FFFu >> (16 - bits) : mixprec_encode((double)x, type, MIXPREC_ROUND_NEAREST_EVEN, overflow, 0);
+    }
+    return codes[0] | codes[1] << bits;
+}
 template <class T> static inline T mixprec_cuda_read_(const void *p) {
     if ((uintptr_t)p % sizeof(T))
         emulation_fail("misaligned", "global read");
@@ -428,12 +452,13 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
     });
 }
 
-static void mixprec_cuda_copy_async_(uint32_t address, const void *src, int bytes) {
+static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
     emulation_copy copy = {address, {0}, emulation.groups[emulation.now]};
     emulation_check_shared(address, 16, 16, "cp.async");
-    if ((uintptr_t)src % 16 || bytes < 0 || bytes > 16)
+    if ((uintptr_t)src % 16)
         emulation_fail("a bad source", "cp.async");
-    memcpy(copy.data, src, (size_t)bytes);
+    if (wanted)
+        memcpy(copy.data, src, 16);
     memset(emulation.shared + address, 0xFF, 16);
     emulation.copies[emulation.now].push_back(copy);
 }
