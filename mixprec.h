@@ -1995,7 +1995,7 @@ typedef struct mixprec_kernels_ {
 #endif
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of one dtype of
-       tensors. Any n. */
+       tensors; center is read for f32 only. Any n. */
     void (*reduce)(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
                    mixprec_reduction reduction, double center);
     /* amax[j] = the larger of it and the largest code of block j of n codes of 1, 2 or 4 bytes, their top bits cleared:
@@ -3850,12 +3850,13 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
    division and square root limit them. ---- */
 
 #ifndef MIXPREC_NO_REDUCE
-/* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not. */
+/* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not.
+   `magnitude` is what to keep of the bits of a term that is not squared. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const char *x, const char *y,
                                                                  mixprec_dtype type, size_t n,
-                                                                 mixprec_reduction reduction, int centered,
-                                                                 double center) {
-    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
+                                                                 mixprec_reduction reduction, uint32_t magnitude,
+                                                                 int centered, double center) {
+    const __m256 keep = _mm256_castsi256_ps(_mm256_set1_epi32((int)magnitude));
     const __m256d shift = _mm256_set1_pd(center);
     const size_t size = mixprec_size_of_(type);
     __m256d sum[8];
@@ -3865,8 +3866,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
     for (i = 0; i < n; i += MIXPREC_LANES_)
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
             __m256 p = mixprec_load8_avx2_(x + (i + 8 * (size_t)j) * size, type), q = p;
-            if (reduction == MIXPREC_SUM_ABS)
-                p = _mm256_and_ps(p, magnitude);
+            if (reduction == MIXPREC_SUM)
+                p = _mm256_and_ps(p, keep);
             if (reduction == MIXPREC_DOT)
                 q = mixprec_load8_avx2_(y + (i + 8 * (size_t)j) * size, type);
             MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
@@ -3891,31 +3892,31 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
 
 MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
                                                size_t n, mixprec_reduction reduction, double center) {
-    const int centered = mixprec_f64_bits_(center) << 1 != 0;
+    const int centered = reduction == MIXPREC_SUM_SQUARES && mixprec_f64_bits_(center) << 1 != 0;
+    const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
     const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
     const char *p = (const char *)x, *q = (const char *)y;
-    switch (type) {
+    if (centered)
+        mixprec_reduce_as_avx2_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
+    else
+        switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
-        if (reduction == MIXPREC_SUM)                                                                                  \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM, 0, center);                                \
-        else if (reduction == MIXPREC_SUM_ABS)                                                                         \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_ABS, 0, center);                            \
-        else if (reduction == MIXPREC_DOT)                                                                             \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_DOT, 0, center);                                \
-        else if (centered)                                                                                             \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 1, center);                        \
+        if (reduction == MIXPREC_DOT)                                                                                  \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                     \
+        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);             \
         else                                                                                                           \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, 0, center);                        \
+            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                     \
         break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    default: break;
-    }
+        default: break;
+        }
     if (n != whole)
         mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
 }
@@ -4583,17 +4584,114 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     return found != 0;
 }
 
+#ifndef MIXPREC_NO_REDUCE
+/* 16 elements in two vectors: of bf16 those with even and those with odd places, which takes an operation for each. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_load_two_avx512_(__m256 x[2], const char *p, mixprec_dtype type) {
+    if (type == MIXPREC_BF16) {
+        __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)p);
+        x[0] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+        x[1] = _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int)0xFFFF0000u)));
+    } else {
+        x[0] = mixprec_load8_avx2_(p, type);
+        x[1] = mixprec_load8_avx2_(p + 8 * mixprec_size_of_(type), type);
+    }
+}
+
+/* As mixprec_reduce_as_avx2_. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lanes, const char *x, const char *y,
+                                                                     mixprec_dtype type, size_t n,
+                                                                     mixprec_reduction reduction, uint32_t magnitude,
+                                                                     int centered, double center) {
+    const __m256 keep = _mm256_castsi256_ps(_mm256_set1_epi32((int)magnitude));
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), odd = _mm512_set1_epi64(1);
+    const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), high = _mm512_set1_epi64(4);
+    const size_t size = mixprec_size_of_(type);
+    __m512d sum[4];
+    size_t i;
+    int j, k;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) sum[j] = _mm512_loadu_pd(lanes + 8 * j);
+    if (type == MIXPREC_BF16)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            const __m512d first = sum[j];
+            sum[j] = _mm512_permutex2var_pd(first, even, sum[j + 1]);
+            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(even, odd), sum[j + 1]);
+        }
+    for (i = 0; i < n; i += MIXPREC_LANES_)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            __m256 p[2], q[2];
+            mixprec_load_two_avx512_(p, x + (i + 8 * (size_t)j) * size, type);
+            if (reduction == MIXPREC_DOT)
+                mixprec_load_two_avx512_(q, y + (i + 8 * (size_t)j) * size, type);
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                __m512d term = _mm512_cvtps_pd(reduction == MIXPREC_SUM ? _mm256_and_ps(p[k], keep) : p[k]);
+                __m512d *to = &sum[j + k];
+                if (reduction == MIXPREC_DOT)
+                    *to = _mm512_fmadd_pd(term, _mm512_cvtps_pd(q[k]), *to);
+                else if (reduction == MIXPREC_SUM_SQUARES && !centered)
+                    *to = _mm512_fmadd_pd(term, term, *to);
+                else if (reduction == MIXPREC_SUM_SQUARES) {
+                    term = _mm512_sub_pd(term, _mm512_set1_pd(center));
+                    term = _mm512_mul_pd(term, term);
+                    MIXPREC_KEEP_(term);
+                    *to = _mm512_add_pd(*to, term);
+                } else
+                    *to = _mm512_add_pd(*to, term);
+            }
+        }
+    if (type == MIXPREC_BF16)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+            const __m512d first = sum[j];
+            sum[j] = _mm512_permutex2var_pd(first, low, sum[j + 1]);
+            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(low, high), sum[j + 1]);
+        }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_pd(lanes + 8 * j, sum[j]);
+}
+
+MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x, const void *y, mixprec_dtype type,
+                                                   size_t n, mixprec_reduction reduction, double center) {
+    const int centered = reduction == MIXPREC_SUM_SQUARES && mixprec_f64_bits_(center) << 1 != 0;
+    const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
+    const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
+    const char *p = (const char *)x, *q = (const char *)y;
+    if (centered)
+        mixprec_reduce_as_avx512_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
+    else
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (reduction == MIXPREC_DOT)                                                                                  \
+            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                   \
+        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
+            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);           \
+        else                                                                                                           \
+            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                   \
+        break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+            MIXPREC_ROW_(MIXPREC_E4M3)
+            MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+        default: break;
+        }
+    if (n != whole)
+        mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
+}
+#endif
+
 #ifndef MIXPREC_NO_QUANT
 /* As mixprec_narrow_as_avx2_. The range instruction takes the larger magnitude, with the sign of its first operand. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                      const char *src, mixprec_dtype src_type, size_t n,
                                                                      size_t block, const float *factors) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type);
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i order = src_type == MIXPREC_BF16
+                              ? _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)
+                              : _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512 signed_exponent = _mm512_castsi512_ps(_mm512_set1_epi32((int)0xFF800000u));
     const __m512 least = _mm512_set1_ps(p.least), multiplier = _mm512_set1_ps(p.multiplier);
     const __m512i weights = _mm512_set1_epi32(p.weights);
-    const __m128i shift = _mm_cvtsi32_si128(p.shift);
+    const __m512i shift = _mm512_set1_epi16((short)p.shift);
     const size_t size = mixprec_size_of_(src_type);
     size_t i, end;
     int j;
@@ -4601,16 +4699,29 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
         const __m512 factor = _mm512_set1_ps(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
             __m512i c[4], code;
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                __m512 x = mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), unit;
-                x = _mm512_mul_ps(x, factor);
-                unit = _mm512_range_ps(_mm512_and_ps(x, signed_exponent), least, 3);
-                c[j] = _mm512_madd_epi16(_mm512_castps_si512(_mm512_fmadd_ps(unit, multiplier, x)), weights);
+            __m512 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+                const char *from = src + (i + 16 * (size_t)j) * size;
+                if (src_type == MIXPREC_BF16) { /* even and odd places */
+                    __m512i both = _mm512_loadu_si512(from);
+                    x[j] = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
+                    x[j + 1] = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xFFFF0000u)));
+                } else {
+                    x[j] = mixprec_load16_avx512_(from, src_type, 0xFFFF);
+                    x[j + 1] = mixprec_load16_avx512_(from + 16 * size, src_type, 0xFFFF);
+                }
             }
-            c[0] = _mm512_packs_epi32(c[0], c[1]);
-            c[2] = _mm512_packs_epi32(c[2], c[3]);
-            code = _mm512_packus_epi16(_mm512_srl_epi16(_mm512_slli_epi16(c[0], 1), shift),
-                                       _mm512_srl_epi16(_mm512_slli_epi16(c[2], 1), shift));
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m512 unit;
+                x[j] = _mm512_mul_ps(x[j], factor);
+                unit = _mm512_range_ps(_mm512_and_ps(x[j], signed_exponent), least, 3);
+                c[j] = _mm512_madd_epi16(_mm512_castps_si512(_mm512_fmadd_ps(unit, multiplier, x[j])), weights);
+            }
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) c[j] =
+                src_type == MIXPREC_BF16 ? _mm512_mask_blend_epi16(0xAAAAAAAAu, c[j], _mm512_slli_epi32(c[j + 1], 16))
+                                         : _mm512_packs_epi32(c[j], c[j + 1]);
+            code = _mm512_packus_epi16(_mm512_srlv_epi16(_mm512_slli_epi16(c[0], 1), shift),
+                                       _mm512_srlv_epi16(_mm512_slli_epi16(c[2], 1), shift));
             code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p.max_code));
             code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c[0], c[2]), _mm512_set1_epi8((char)0x80), 0xF8);
             _mm512_storeu_si512(dst + i, _mm512_permutexvar_epi32(order, code));
@@ -6684,14 +6795,15 @@ MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, 
                                                double center, size_t n) {
     double lanes[MIXPREC_LANES_] = {0};
     size_t i, step;
-    if (reduction != MIXPREC_DOT || x_type == y_type)
+    if (reduction == MIXPREC_DOT ? x_type == y_type : x_type == MIXPREC_F32 || mixprec_f64_bits_(center) << 1 == 0)
         kernels->reduce(lanes, x, y, x_type, n, reduction, center);
     else
         for (i = 0; i < n; i += step) {
             float block_x[MIXPREC_BLOCK_], block_y[MIXPREC_BLOCK_];
             step = mixprec_min_(n - i, MIXPREC_BLOCK_);
             mixprec_load_(kernels, block_x, (const char *)x + i * mixprec_size_of_(x_type), x_type, step);
-            mixprec_load_(kernels, block_y, (const char *)y + i * mixprec_size_of_(y_type), y_type, step);
+            if (reduction == MIXPREC_DOT)
+                mixprec_load_(kernels, block_y, (const char *)y + i * mixprec_size_of_(y_type), y_type, step);
             kernels->reduce(lanes, block_x, block_y, MIXPREC_F32, step, reduction, center);
         }
     for (step = MIXPREC_LANES_ / 2; step; step /= 2)
@@ -7429,7 +7541,7 @@ static float mixprec_quant_max_(mixprec_dtype type) {
 
 /* max / amax rounded to fp32 (once more, which for a quotient of fp32 numbers changes nothing), at least 2^-126; Inf
    becomes the largest number. amax is finite and positive. */
-MIXPREC_NOINLINE_ float mixprec_quant_ratio_(double max, float amax) {
+MIXPREC_INLINE float mixprec_quant_ratio_(double max, float amax) {
     uint32_t bits = mixprec_f32_bits_(mixprec_to_f32_(max / (double)amax));
     bits = bits < 0x7F800000u ? bits : 0x7F7FFFFFu;
     return mixprec_f32_from_bits_(bits > 0x00800000u ? bits : 0x00800000u);
@@ -7439,9 +7551,12 @@ static int mixprec_is_amax_(float amax) {
     return mixprec_f32_bits_(amax) - 1u < 0x7F7FFFFFu; /* finite and positive */
 }
 
-MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
+MIXPREC_INLINE float mixprec_block_scale_(float amax, float max, int power_of_two) {
     float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_((double)max, amax) : 1.0f;
     return power_of_two ? mixprec_f32_from_bits_(mixprec_f32_bits_(scale) & 0x7F800000u) : scale;
+}
+MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
+    return mixprec_block_scale_(amax, max, power_of_two);
 }
 
 MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, float amax) {
@@ -7467,7 +7582,7 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
 }
 
 /* Columns that are looked at together, where a block has no more: enough of them to stay in L1. */
-#define MIXPREC_STRIP_ 1024
+#define MIXPREC_STRIP_ 2048
 
 /* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
    columns, at most MIXPREC_BLOCK_ of them, or one. */
@@ -7549,9 +7664,8 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                 uint32_t bits =
                     src_type == MIXPREC_F32 ? s.amax[i] : mixprec_widen_(s.amax[i], mixprec_layout_of_(src_type));
                 strip_largest = bits > strip_largest ? bits : strip_largest;
-                s.factors[i] = d->scale
-                                   ? *d->scale
-                                   : mixprec_scale_of_amax_run_(mixprec_f32_from_bits_(bits), max, d->power_of_two);
+                s.factors[i] =
+                    d->scale ? *d->scale : mixprec_block_scale_(mixprec_f32_from_bits_(bits), max, d->power_of_two);
                 scales[i] = mixprec_f32_from_bits_(0x3F800000u) / s.factors[i];
             }
             largest = strip_largest > largest ? strip_largest : largest;
@@ -7640,19 +7754,27 @@ MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
 
 typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
 
+/* Elements at a time: the arrays of a step of Adam fit in L1. With 256, waiting between loads, step and stores took a
+   tenth of the time on Zen 4. */
+#ifdef MIXPREC_NO_STDLIB
+#define MIXPREC_STEP_ MIXPREC_BLOCK_
+#else
+#define MIXPREC_STEP_ 1024
+#endif
+
 /* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
 MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixprec_optimizer_ *optimizer,
                                          const mixprec_parameter *p, const mixprec_step_ *step) {
     const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
     size_t i, j, count;
     for (i = 0; i < p->n; i += count) {
-        float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
+        float weights[MIXPREC_STEP_], gradients[MIXPREC_STEP_], *w = weights;
         const char *grad = (const char *)p->grad + i * grad_size;
         const float *g = (const float *)(const void *)grad;
         char *model = p->model ? (char *)p->model + i * model_size : NULL;
         char *compensation = p->compensation ? (char *)p->compensation + i * model_size : NULL;
         mixprec_how_ how;
-        count = mixprec_min_(p->n - i, MIXPREC_BLOCK_);
+        count = mixprec_min_(p->n - i, MIXPREC_STEP_);
         how.round = p->round;
         how.overflow = p->overflow;
         how.seed = p->seed;
@@ -7666,7 +7788,7 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
         else
             mixprec_load_(kernels, w, model, p->model_type, count);
         if (compensation) {
-            float lost[MIXPREC_BLOCK_];
+            float lost[MIXPREC_STEP_];
             mixprec_load_(kernels, lost, compensation, p->model_type, count);
             for (j = 0; j < count; j++)
                 w[j] += lost[j];
@@ -7675,7 +7797,7 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
         if (model)
             mixprec_store_(kernels, model, p->model_type, w, count, &how);
         if (compensation) {
-            float kept[MIXPREC_BLOCK_];
+            float kept[MIXPREC_STEP_];
             mixprec_load_(kernels, kept, model, p->model_type, count);
             for (j = 0; j < count; j++)
                 w[j] -= kept[j]; /* exact */
@@ -8724,7 +8846,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
-        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                     \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                   \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx512_),                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
