@@ -2030,7 +2030,7 @@ typedef struct mixprec_kernels_ {
                   size_t b_step, size_t b_panel, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
-       Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B). `scratch` has direct_bytes and
+       Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of a packed panel of it. `scratch` has direct_bytes and
        direct_bytes_per_row for each row, aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
@@ -5033,244 +5033,20 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 
 /* ---- few rows ---- */
 
-/* Where a product has few rows, packing B as fp32 would take longer than the products. Here 32 columns of B at a time
-   become a panel in L1 of 16-bit numbers (fp8 as f16; fp32 stays), which the kernel widens as it loads them. */
+/* Where a product has few rows, packing B as panels of fp32 would take longer than the products. More than 4 rows are the
+   lanes of a vector, with 16 columns of B at a time: B needs no transposition, only to become fp32, 64 of k at a time in
+   one of two buffers in L1, and the numbers in the other are meanwhile broadcast from there. Up to 4 rows use lanes for
+   columns. */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
-#define MIXPREC_DIRECT_WIDTH_ 8    /* of a panel of A */
-#define MIXPREC_DIRECT_PANEL_ 4096 /* bytes: 32 columns of 32 numbers of 32 bits or 64 of 16 bits */
-#define MIXPREC_DIRECT_ALONG_ 32   /* depth of a panel where columns lie side by side in memory, */
-#define MIXPREC_DIRECT_PANELS_ 4   /* and how many panels take turns */
-/* Two panels, two blocks of lines; for each row the sums of a chunk. */
-#define MIXPREC_DIRECT_BYTES_ (2 * MIXPREC_DIRECT_PANEL_ + 2 * 2048)
-#define MIXPREC_DIRECT_BYTES_PER_ROW_ (MIXPREC_DIRECT_PANELS_ * 128)
-
-/* f16 from e4m3 codes in the upper bytes: exact, for the exponents of f16 reach further. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_f16_avx512_(__m512i upper) {
-    const __m512i subnormal = /* of m * 2^-9, m = 0 to 7, at any exponent field that the mask below lets through */
-        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x1800, 0x1C00, 0x1E00, 0x2000, 0x2100, 0x2200, 0x2300));
-    __m512i x = _mm512_and_si512(_mm512_srli_epi16(upper, 1), _mm512_set1_epi16(0x3F80));
-    __mmask32 small = _mm512_testn_epi16_mask(x, _mm512_set1_epi16(0x3C00));
-    __mmask32 nan = _mm512_cmpeq_epi16_mask(x, _mm512_set1_epi16(0x3F80));
-    x = _mm512_add_epi16(x, _mm512_set1_epi16(0x2000));
-    x = _mm512_mask_permutexvar_epi16(x, small, _mm512_srli_epi16(upper, 8), subnormal);
-    x = _mm512_mask_mov_epi16(x, nan, _mm512_set1_epi16(0x7E00));
-    return _mm512_ternarylogic_epi32(x, upper, _mm512_set1_epi16((short)0x8000), 0xF8); /* x | (upper & sign) */
-}
-
-/* A line of a panel is 32 columns at one k. f16: in order; bf16: column i with column 16 + i in a word. Here two lines
-   from pairs of k, for columns 0 to 15 in x and 16 to 31 in y. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_lines_avx512_(char *first_line, char *second_line, __m512i x,
-                                                                        __m512i y, int is_bf16) {
-    __m512i first, second;
-    if (is_bf16) {
-        first = _mm512_mask_blend_epi16(0xAAAAAAAAu, x, _mm512_slli_epi32(y, 16));
-        second = _mm512_mask_blend_epi16(0xAAAAAAAAu, _mm512_srli_epi32(x, 16), y);
-    } else {
-        const __m512i lines = _mm512_set_epi16(62, 60, 58, 56, 54, 52, 50, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28,
-                                               26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-        first = _mm512_permutex2var_epi16(x, lines, y);
-        second = _mm512_permutex2var_epi16(x, _mm512_add_epi16(lines, _mm512_set1_epi16(1)), y);
-    }
-    _mm512_storeu_si512(first_line, first);
-    _mm512_storeu_si512(second_line, second);
-}
-
-/* 16 bytes of each of 16 lines as 4 vectors of words. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_words_avx512_(__m512i words[4], const char *lines) {
-    __m512i r[4], t[4];
-    int i;
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        const __m128i *from = (const __m128i *)(const void *)(lines + 64 * i); /* rows i, 4 + i, 8 + i, 12 + i */
-        r[i] = _mm512_castsi128_si512(_mm_load_si128(from));
-        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x00F0, _mm_load_si128(from + 16));
-        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0x0F00, _mm_load_si128(from + 32));
-        r[i] = _mm512_mask_broadcast_i32x4(r[i], 0xF000, _mm_load_si128(from + 48));
-    }
-    t[0] = _mm512_unpacklo_epi32(r[0], r[1]);
-    t[1] = _mm512_unpackhi_epi32(r[0], r[1]);
-    t[2] = _mm512_unpacklo_epi32(r[2], r[3]);
-    t[3] = _mm512_unpackhi_epi32(r[2], r[3]);
-    words[0] = _mm512_unpacklo_epi64(t[0], t[2]);
-    words[1] = _mm512_unpackhi_epi64(t[0], t[2]);
-    words[2] = _mm512_unpacklo_epi64(t[1], t[3]);
-    words[3] = _mm512_unpackhi_epi64(t[1], t[3]);
-}
-
-/* 16 bytes of each of 32 columns, lines 64 bytes apart, to a panel. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_avx512_(char *panel, const char *lines,
-                                                                         const mixprec_dtype type) {
-    const __m512i upper_bytes = _mm512_set1_epi16((short)0xFF00);
-    __m512i x[4], y[4];
-    int i;
-    mixprec_direct_words_avx512_(x, lines);
-    mixprec_direct_words_avx512_(y, lines + 16 * 64);
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        if (type == MIXPREC_F32) {
-            _mm512_storeu_si512(panel + i * 128, x[i]);
-            _mm512_storeu_si512(panel + i * 128 + 64, y[i]);
-        } else if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
-            mixprec_direct_lines_avx512_(panel + i * 128, panel + i * 128 + 64, x[i], y[i], type == MIXPREC_BF16);
-        } else { /* bytes 0 and 2, and 1 and 3, of each word as pairs of f16 */
-            __m512i x02 = _mm512_slli_epi16(x[i], 8), x13 = _mm512_and_si512(x[i], upper_bytes);
-            __m512i y02 = _mm512_slli_epi16(y[i], 8), y13 = _mm512_and_si512(y[i], upper_bytes);
-            char *to = panel + i * 256;
-            if (type == MIXPREC_E4M3) {
-                x02 = mixprec_e4m3_to_f16_avx512_(x02);
-                x13 = mixprec_e4m3_to_f16_avx512_(x13);
-                y02 = mixprec_e4m3_to_f16_avx512_(y02);
-                y13 = mixprec_e4m3_to_f16_avx512_(y13);
-            }
-            mixprec_direct_lines_avx512_(to, to + 128, x02, y02, 0);
-            mixprec_direct_lines_avx512_(to + 64, to + 192, x13, y13, 0);
-        }
-    }
-}
-
-/* `depth` times 32 columns, of which `columns` are there and the others become zero, to a panel, where they lie side by
-   side and k is stride bytes apart. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_avx512_(char *panel, const char *b, const char *ahead,
-                                                                        const mixprec_dtype type, size_t stride,
-                                                                        size_t columns, size_t depth) {
-    const __mmask32 there = columns >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << columns) - 1;
-    const __m512i halves = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    size_t p;
-    for (p = 0; p < depth; p++, b += stride) {
-        __m512i x;
-        _mm_prefetch(ahead + p * stride, _MM_HINT_T1);
-        if (type == MIXPREC_F32) {
-            _mm_prefetch(ahead + p * stride + 64, _MM_HINT_T1);
-            _mm512_storeu_ps(panel, _mm512_maskz_loadu_ps((__mmask16)there, b));
-            _mm512_storeu_ps(panel + 64, _mm512_maskz_loadu_ps((__mmask16)(there >> 16), b + 64));
-            panel += 128;
-            continue;
-        }
-        if (type == MIXPREC_F16 || type == MIXPREC_BF16)
-            x = _mm512_maskz_loadu_epi16(there, b);
-        else
-            x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(there, b)), 8);
-        if (type == MIXPREC_BF16)
-            x = _mm512_permutexvar_epi16(halves, x);
-        if (type == MIXPREC_E4M3)
-            x = mixprec_e4m3_to_f16_avx512_(x);
-        _mm512_storeu_si512(panel, x);
-        panel += 64;
-    }
-}
-
-/* s += the products of a line of a panel, whose numbers are fp32, f16 or bf16, and a. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
-mixprec_direct_line_avx512_(__m512 s[][2], const int rows, const mixprec_dtype type, const float *a, const char *line) {
-    __m512 x[2];
-    int i, j;
-    if (type == MIXPREC_F32) {
-        x[0] = _mm512_loadu_ps(line);
-        x[1] = _mm512_loadu_ps(line + 64);
-    } else if (type == MIXPREC_BF16) {
-        __m512i words = _mm512_loadu_si512(line);
-        x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
-        x[1] = _mm512_castsi512_ps(_mm512_and_si512(words, _mm512_set1_epi32((int)0xFFFF0000u)));
-    } else {
-        x[0] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)line));
-        x[1] = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(line + 32)));
-    }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-        _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
-}
-
-/* What the kernels do: sums[i * 32 + j] = or += products of `depth` lines of a panel and A; where k runs along the rows
-   of B also, strip by strip, packing of the next block of 64 bytes of each of 32 columns and, so that its lines are in
-   L1 without sharing a set with each other, copying of the one after it; prefetching what follows. */
-typedef struct mixprec_direct_ {
-    const float *a;
-    size_t width, depth;
-    const char *panel;
-    float *sums;
-    int starts;
-    char *next_panel;
-    const char *next_lines;
-    char *copy_to;
-    const char *copy_from, *ahead;
-    size_t stride, columns, bytes; /* of copy_from: what is there of 32 columns and 64 bytes */
-} mixprec_direct_;
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_copy_avx512_(const mixprec_direct_ *d, size_t strip) {
-    const size_t stride = d->stride;
-    const char *from = d->copy_from + strip * 8 * stride, *ahead = d->ahead + strip * 8 * stride;
-    char *to = d->copy_to + strip * 8 * 64;
-    size_t i;
-    if (d->columns == 32 && d->bytes == 64)
-        MIXPREC_UNROLL_ for (i = 0; i < 8; i++, from += stride, ahead += stride) {
-            _mm_prefetch(ahead, _MM_HINT_T1);
-            _mm512_store_si512(to + i * 64, _mm512_loadu_si512(from));
-        }
-    else {
-        const __mmask64 there = d->bytes == 64 ? ~(__mmask64)0 : ((__mmask64)1 << d->bytes) - 1;
-        for (i = 0; i < 8; i++, from += stride)
-            _mm512_store_si512(to + i * 64, strip * 8 + i < d->columns ? _mm512_maskz_loadu_epi8(there, from)
-                                                                       : _mm512_setzero_si512());
-    }
-}
-
-/* type: that of the panel, or, where the kernel packs too, that of B. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_body_avx512_(const int rows, const mixprec_dtype type,
-                                                                       const int packs, const mixprec_direct_ *d) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t line = type == MIXPREC_F32 ? 128 : 64, width = d->width;
-    const char *panel = d->panel;
-    const float *a = d->a;
-    size_t depth = d->depth, strip, count;
-    __m512 s[MIXPREC_DIRECT_WIDTH_][2];
-    int i, j;
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-        d->starts ? _mm512_setzero_ps() : _mm512_loadu_ps(d->sums + i * 32 + j * 16);
-    for (strip = 0; strip < (packs ? 4 : 1); strip++) {
-        count = depth;
-        if (packs) {
-            mixprec_direct_copy_avx512_(d, strip);
-            mixprec_direct_across_avx512_(d->next_panel + strip * 16 / size * line, d->next_lines + strip * 16, type);
-            count = mixprec_min_(depth, 16 / size);
-            depth -= count;
-        }
-        for (; count; count--, a += width, panel += line)
-            mixprec_direct_line_avx512_(s, rows, type, a, panel);
-    }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
-        _mm512_storeu_ps(d->sums + i * 32 + j * 16, s[i][j]);
-}
-
-#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
-    MIXPREC_AVX512_ static void mixprec_direct_##rows##_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {        \
-        if (type == MIXPREC_F32)                                                                                       \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F32, 0, d);                                                      \
-        else if (type == MIXPREC_BF16)                                                                                 \
-            mixprec_direct_body_avx512_(rows, MIXPREC_BF16, 0, d);                                                     \
-        else                                                                                                           \
-            mixprec_direct_body_avx512_(rows, MIXPREC_F16, 0, d);                                                      \
-    }
-MIXPREC_DIRECT_KERNEL_AVX512_(1)
-MIXPREC_DIRECT_KERNEL_AVX512_(2)
-MIXPREC_DIRECT_KERNEL_AVX512_(4)
-MIXPREC_DIRECT_KERNEL_AVX512_(6)
-MIXPREC_DIRECT_KERNEL_AVX512_(8)
-#undef MIXPREC_DIRECT_KERNEL_AVX512_
-/* For 5 to 8 rows. It multiplies 8: panels of A and the sums have room. */
-MIXPREC_AVX512_ static void mixprec_direct_packs_avx512_(mixprec_dtype type, const mixprec_direct_ *d) {
-    switch (type) {
-    case MIXPREC_F32: mixprec_direct_body_avx512_(8, MIXPREC_F32, 1, d); break;
-    case MIXPREC_F16: mixprec_direct_body_avx512_(8, MIXPREC_F16, 1, d); break;
-    case MIXPREC_BF16: mixprec_direct_body_avx512_(8, MIXPREC_BF16, 1, d); break;
-    case MIXPREC_E4M3: mixprec_direct_body_avx512_(8, MIXPREC_E4M3, 1, d); break;
-    default: mixprec_direct_body_avx512_(8, MIXPREC_E5M2, 1, d); break;
-    }
-}
-
-MIXPREC_AVX512_ static void mixprec_direct_kernel_avx512_(size_t rows, mixprec_dtype type, const mixprec_direct_ *d) {
-    static void (*const kernels[])(mixprec_dtype, const mixprec_direct_ *) = {
-        mixprec_direct_1_avx512_, mixprec_direct_2_avx512_, mixprec_direct_4_avx512_, mixprec_direct_6_avx512_,
-        mixprec_direct_8_avx512_};
-    kernels[rows == 1 ? 0 : (rows + 1) / 2](type, d);
-}
+#define MIXPREC_DIRECT_WIDTH_ 16 /* of a panel of A */
+#define MIXPREC_DIRECT_THIN_ROWS_ 4
+#define MIXPREC_DIRECT_DEPTH_ 64 /* of a buffer of 16 columns */
+#define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
+#define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
+#define MIXPREC_DIRECT_ALONG_ 32  /* depth of what is multiplied at a time where columns lie side by side, */
+#define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns take turns */
+#define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
+#define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
 /* The numbers in 4 bytes of each of 16 rows as halves for mixprec_direct_half_avx512_, those of one k together; by way of
    memory, for Zen 4 widens numbers from memory twice as fast as from a register. */
@@ -5305,7 +5081,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const _
 
 /* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
    multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
-#define MIXPREC_DIRECT_THIN_ROWS_ 4
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
                                  size_t columns, size_t depth, const float *a, size_t width, const char *b,
@@ -5396,123 +5171,321 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_pack_avx512_(char *panel, const char *b, const char *ahead,
-                                                        mixprec_dtype type, size_t stride, size_t columns,
-                                                        size_t depth) {
-    switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype: mixprec_direct_along_avx512_(panel, b, ahead, dtype, stride, columns, depth); break;
-        MIXPREC_ROW_(MIXPREC_F32)
-        MIXPREC_ROW_(MIXPREC_F16)
-        MIXPREC_ROW_(MIXPREC_BF16)
-        MIXPREC_ROW_(MIXPREC_E4M3)
-        MIXPREC_ROW_(MIXPREC_E5M2)
-#undef MIXPREC_ROW_
-    default: break;
-    }
-}
+/* A call: the parameters of mixprec_kernels_.direct. */
+typedef struct mixprec_direct_ {
+    size_t rows, columns, depth;
+    const float *a;
+    size_t width;
+    const char *b;
+    mixprec_dtype type;
+    size_t stride;
+    int along;
+    float *t;
+    size_t ldt;
+    int first;
+    float *scratch;
+} mixprec_direct_;
 
-/* t = or += the sums of a chunk. */
-MIXPREC_AVX512_ static void mixprec_direct_add_avx512_(const float *sums, size_t rows, size_t columns, float *t,
-                                                       size_t ldt, int first) {
+/* Where k runs along the rows of B: what multiplies up to 16 rows and 16 columns in one chunk of k. */
+typedef struct mixprec_direct_across_ {
+    const float *a;
+    size_t width, depth, columns, stride;
+    const char *b;
+    const char *next; /* what comes after this chunk; NULL: not 16 columns and 64 of k */
+    const char *last; /* from here on prefetching goes on `jump` bytes further, in the next 16 columns */
+    size_t jump;
+    float *buffers[2]; /* fp32, 64 of k of column 0, of column 1 ...; the first holds what is next, if it is `filled` */
+    int filled, first;
+    float *sums; /* 16 rows of column 0, of column 1 ... */
+} mixprec_direct_across_;
+
+/* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is there. */
+MIXPREC_AVX512_ static void mixprec_direct_fill_avx512_(float *to, size_t rows, size_t columns, const char *b,
+                                                        mixprec_dtype type, size_t stride, size_t rows_there,
+                                                        size_t columns_there) {
     size_t i, j;
     for (i = 0; i < rows; i++)
-        for (j = 0; j < columns; j += 16) {
-            const __mmask16 lanes = mixprec_first_lanes_(columns - j);
-            __m512 sum = _mm512_loadu_ps(sums + i * 32 + j);
-            if (!first)
-                sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, t + i * ldt + j), sum);
-            _mm512_mask_storeu_ps(t + i * ldt + j, lanes, sum);
+        for (j = 0; j < columns; j += 16, to += 16) {
+            const __mmask16 lanes = mixprec_first_lanes_(i < rows_there && j < columns_there ? columns_there - j : 0);
+            const char *from = lanes ? b + i * stride + j * mixprec_size_of_(type) : b;
+            __m512 x = _mm512_setzero_ps();
+            switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype: x = mixprec_load16_avx512_(from, dtype, lanes); break;
+                MIXPREC_ROW_(MIXPREC_F32)
+                MIXPREC_ROW_(MIXPREC_F16)
+                MIXPREC_ROW_(MIXPREC_BF16)
+                MIXPREC_ROW_(MIXPREC_E4M3)
+                MIXPREC_ROW_(MIXPREC_E5M2)
+#undef MIXPREC_ROW_
+            default: break;
+            }
+            _mm512_store_ps(to, x);
         }
 }
 
-/* Where k runs along the rows of B: all blocks of 32 columns and 64 bytes in order, each packed while the one before it
-   is multiplied, and copied another turn before. */
-MIXPREC_AVX512_ static void mixprec_direct_across_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                              size_t width, const char *b, mixprec_dtype type,
-                                                              size_t stride, float *t, size_t ldt, int first,
-                                                              char *scratch) {
-    const size_t size = mixprec_size_of_(type), lead = 384, row_bytes = depth * size, unit = 64 / size;
-    const size_t turns = (depth + unit - 1) / unit, blocks = (columns + 31) / 32 * turns;
-    char *const panels = scratch, *const lines = scratch + 2 * MIXPREC_DIRECT_PANEL_;
-    float *const sums = (float *)(void *)(lines + 2 * 2048);
-    size_t n, i, column = 0, p = 0, copy_column = 0, copy_at = 0;
-    for (n = 0; n < blocks + 2; n++) {
-        const int multiplies = n >= 2;
-        mixprec_direct_ d;
-        d.width = width;
-        d.depth = multiplies ? mixprec_min_(unit, depth - p) : 0;
-        d.panel = panels + n % 2 * MIXPREC_DIRECT_PANEL_;
-        d.starts = p % MIXPREC_GEMM_KBLOCK == 0;
-        d.next_panel = panels + (n + 1) % 2 * MIXPREC_DIRECT_PANEL_;
-        d.next_lines = lines + (n + 1) % 2 * 2048;
-        d.copy_to = lines + n % 2 * 2048;
-        d.stride = stride;
-        d.columns = copy_column < columns ? mixprec_min_(32, columns - copy_column) : 0;
-        d.bytes = mixprec_min_(64, row_bytes - copy_at);
-        d.copy_from = b + (d.columns ? copy_column * stride + copy_at : 0);
-        d.ahead = d.copy_from + lead + (copy_at + lead < row_bytes ? 0 : 32 * stride - row_bytes);
-        copy_at += 64;
-        if (copy_at >= row_bytes) {
-            copy_at = 0;
-            copy_column += 32;
+/* Number i of each 4, four times. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m256 mixprec_direct_spread_avx512_(__m256 x, const int i) {
+    return i == 0   ? _mm256_permute_ps(x, 0x00)
+           : i == 1 ? _mm256_permute_ps(x, 0x55)
+           : i == 2 ? _mm256_permute_ps(x, 0xAA)
+                    : _mm256_permute_ps(x, 0xFF);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(const int lanes, const mixprec_dtype type,
+                                                                              mixprec_direct_across_ *d) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t stride = d->stride;
+    const float *a = d->a;
+    const char *from = d->b;
+    size_t depth = d->depth, left, width = d->width;
+    float edge[4 * 16];
+    __m512 s[16];
+    __m256 h[16]; /* in the place of s for 8 lanes */
+    int c, q;
+    MIXPREC_UNROLL_ for (c = 0; c < 16; c++) {
+        s[c] = _mm512_setzero_ps();
+        h[c] = _mm256_setzero_ps();
+    }
+    while (depth) {
+        float *b = d->buffers[0], *to = d->buffers[1];
+        const char *ahead, *next;
+        int fill;
+        left = mixprec_min_(depth, MIXPREC_DIRECT_DEPTH_);
+        if (!d->filled)
+            mixprec_direct_fill_avx512_(b, 16, MIXPREC_DIRECT_DEPTH_, from, type, stride, d->columns, left);
+        depth -= left;
+        from = depth ? from + MIXPREC_DIRECT_DEPTH_ * size : d->next;
+        fill =
+            left == MIXPREC_DIRECT_DEPTH_ && from && (!depth || (depth >= MIXPREC_DIRECT_DEPTH_ && d->columns >= 16));
+        d->filled = fill;
+        d->buffers[0] = to;
+        d->buffers[1] = b;
+        next = from;
+        ahead = fill ? from + MIXPREC_DIRECT_LEAD_ + (from < d->last ? 0 : d->jump) : NULL;
+        while (left) {
+            __m256 r[4];
+            if (left < 4) {
+                /* -0 times the zeros of the buffer changes no sum, not even -0. */
+                for (q = 0; q < 4; q++)
+                    _mm512_storeu_ps(edge + q * 16,
+                                     (size_t)q < left ? _mm512_loadu_ps(a + (size_t)q * width) : _mm512_set1_ps(-0.0f));
+                a = edge;
+                width = 16;
+                left = 4;
+            }
+            /* Zen 4 loads two numbers in a cycle and multiplies two vectors of 8: to keep pace with A's, too, every
+               fourth column is broadcast from a register. */
+            MIXPREC_UNROLL_ for (c = 0; c < 16 && lanes == 8; c += 4) r[c / 4] =
+                _mm256_broadcast_ps((const __m128 *)(const void *)(b + c * MIXPREC_DIRECT_DEPTH_));
+            MIXPREC_UNROLL_ for (q = 0; q < 4; q++) {
+                const __m512 x = lanes == 16 ? _mm512_loadu_ps(a + (size_t)q * width) : _mm512_setzero_ps();
+                const __m256 y = lanes == 8 ? _mm256_loadu_ps(a + (size_t)q * width) : _mm256_setzero_ps();
+                MIXPREC_UNROLL_ for (c = 0; c < 16; c++) {
+                    const float *number = b + c * MIXPREC_DIRECT_DEPTH_ + q;
+                    if (lanes == 16)
+                        s[c] = _mm512_fmadd_ps(_mm512_set1_ps(*number), x, s[c]);
+                    else
+                        h[c] = _mm256_fmadd_ps(
+                            c % 4 ? _mm256_set1_ps(*number) : mixprec_direct_spread_avx512_(r[c / 4], q), y, h[c]);
+                }
+                if (fill) {
+                    if ((size_t)q * 16 * size % 64 == 0)
+                        _mm_prefetch(ahead + (size_t)q * 16 * size, _MM_HINT_T1);
+                    _mm512_store_ps(to + q * 16, mixprec_load16_avx512_(next + (size_t)q * 16 * size, type, 0xFFFF));
+                }
+            }
+            left -= 4;
+            a += 4 * width;
+            b += 4;
+            to += MIXPREC_DIRECT_DEPTH_;
+            if (fill) {
+                next += stride;
+                ahead += stride;
+            }
         }
-        for (i = 0; i < rows; i += width) {
-            const size_t count = mixprec_min_(width, rows - i);
-            d.a = a + i * depth + p * width;
-            d.sums = sums + i * 32;
-            if (i)
-                mixprec_direct_kernel_avx512_(count, type, &d);
-            else
-                mixprec_direct_packs_avx512_(type, &d);
+    }
+    MIXPREC_UNROLL_ for (c = 0; c < 16; c++) {
+        float *sum = d->sums + c * 16;
+        if (lanes == 16)
+            _mm512_store_ps(sum, d->first ? s[c] : _mm512_add_ps(_mm512_load_ps(sum), s[c]));
+        else
+            _mm256_store_ps(sum, d->first ? h[c] : _mm256_add_ps(_mm256_load_ps(sum), h[c]));
+    }
+}
+
+#define MIXPREC_DIRECT_KERNEL_AVX512_(lanes)                                                                           \
+    MIXPREC_AVX512_ static void mixprec_direct_across_##lanes##_avx512_(mixprec_dtype type,                            \
+                                                                        mixprec_direct_across_ *d) {                   \
+        switch (type) {                                                                                                \
+        case MIXPREC_F32: mixprec_direct_across_body_avx512_(lanes, MIXPREC_F32, d); break;                            \
+        case MIXPREC_F16: mixprec_direct_across_body_avx512_(lanes, MIXPREC_F16, d); break;                            \
+        case MIXPREC_BF16: mixprec_direct_across_body_avx512_(lanes, MIXPREC_BF16, d); break;                          \
+        case MIXPREC_E4M3: mixprec_direct_across_body_avx512_(lanes, MIXPREC_E4M3, d); break;                          \
+        default: mixprec_direct_across_body_avx512_(lanes, MIXPREC_E5M2, d); break;                                    \
+        }                                                                                                              \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+MIXPREC_DIRECT_KERNEL_AVX512_(16)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ *call) {
+    const size_t size = mixprec_size_of_(call->type), row_bytes = call->depth * size;
+    const size_t rows = call->rows, columns = call->columns, depth = call->depth, ldt = call->ldt;
+    float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
+    size_t i, j, p;
+    __m512i r[32];
+    mixprec_direct_across_ d;
+    d.width = call->width;
+    d.stride = call->stride;
+    d.buffers[0] = call->scratch;
+    d.buffers[1] = call->scratch + MIXPREC_DIRECT_BUFFER_;
+    d.filled = 0;
+    d.jump = 16 * d.stride - row_bytes;
+    for (j = 0; j < columns; j += 16) {
+        const char *const b = call->b + j * d.stride;
+        float *const t = call->t + j;
+        d.columns = mixprec_min_(16, columns - j);
+        d.last = b + (row_bytes > MIXPREC_DIRECT_LEAD_ ? row_bytes - MIXPREC_DIRECT_LEAD_ : 0);
+        for (i = 0; i < rows && !call->first; i += 16) {
+            const char *from = (const char *)(t + i * ldt);
+            mixprec_transpose_avx512_(r, from, from, ldt * 4, mixprec_min_(16, rows - i), d.columns * 4, 0);
+            for (p = 0; p < 16; p++)
+                _mm512_store_si512(sums + (i + p) * 16, r[2 * p]);
         }
-        if (!multiplies)
-            continue;
-        p += d.depth;
-        if (p % MIXPREC_GEMM_KBLOCK == 0 || p == depth)
-            mixprec_direct_add_avx512_(sums, rows, mixprec_min_(32, columns - column), t + column, ldt,
-                                       first && p <= MIXPREC_GEMM_KBLOCK);
-        if (p == depth) {
-            p = 0;
-            column += 32;
+        for (p = 0; p < depth; p += MIXPREC_GEMM_KBLOCK)
+            for (i = 0; i < rows; i += 16) {
+                size_t next = p; /* where what comes next begins; depth: in the next columns */
+                d.a = call->a + i * depth + p * d.width;
+                d.depth = mixprec_min_(MIXPREC_GEMM_KBLOCK, depth - p);
+                d.b = b + p * size;
+                d.first = call->first && p == 0;
+                d.sums = sums + i * 16;
+                if (i + 16 >= rows)
+                    next += d.depth;
+                d.next = next == depth ? d.b + 16 * d.stride - p * size : b + next * size;
+                if (j + (next == depth ? 32 : 16) > columns || depth - next % depth < MIXPREC_DIRECT_DEPTH_)
+                    d.next = NULL;
+                (rows - i > 8 ? mixprec_direct_across_16_avx512_ : mixprec_direct_across_8_avx512_)(call->type, &d);
+            }
+        for (i = 0; i < rows; i += 16) {
+            const char *from = (const char *)(sums + i * 16);
+            mixprec_transpose_avx512_(r, from, from, 64, 16, 64, 0);
+            for (p = i; p < mixprec_min_(i + 16, rows); p++)
+                _mm512_mask_storeu_epi32(t + p * ldt, mixprec_first_lanes_(d.columns), r[2 * (p - i)]);
         }
     }
 }
 
-/* Where columns do: 32 of k of several panels side by side. */
-MIXPREC_AVX512_ static void mixprec_direct_along_all_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                             size_t width, const char *b, mixprec_dtype type,
-                                                             size_t stride, float *t, size_t ldt, int first,
-                                                             char *scratch) {
-    const size_t size = mixprec_size_of_(type), padded = mixprec_round_up_(rows, 2);
-    float *sums = (float *)(void *)(scratch + MIXPREC_DIRECT_PANEL_);
-    size_t from, to, chunk, p, count, i, j;
-    for (from = 0; from < columns; from = to) {
-        to = mixprec_min_(from + MIXPREC_DIRECT_PANELS_ * 32, columns);
-        for (chunk = 0; chunk < depth; chunk += MIXPREC_GEMM_KBLOCK) {
-            size_t end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
-            for (p = chunk; p < end; p += count) {
-                count = mixprec_min_(MIXPREC_DIRECT_ALONG_, end - p);
-                for (j = from; j < to; j += 32) {
-                    const char *at = b + p * stride + j * size;
-                    mixprec_direct_ d;
-                    d.width = width;
-                    d.depth = count;
-                    d.panel = scratch;
+/* Where columns lie side by side: up to 8 rows and 32 columns. */
+typedef struct mixprec_direct_along_ {
+    const float *a;
+    size_t width, depth;
+    const char *b;
+    size_t stride, lead;  /* bytes; how far to prefetch ahead */
+    size_t rows, columns; /* of t */
+    float *sums; /* of a chunk, 32 columns of each row, MIXPREC_DIRECT_GROUP_ apart: from here unless it starts, */
+    int starts, ends, first; /* to here unless it ends, else to t */
+    float *t;
+    size_t ldt;
+} mixprec_direct_along_;
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                             const mixprec_direct_along_ *d) {
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t stride = d->stride, width = d->width;
+    const float *a = d->a;
+    const char *b = d->b, *ahead = b + d->lead;
+    size_t depth;
+    int i, j;
+    __m512 s[8][2];
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        d->starts ? _mm512_setzero_ps() : _mm512_load_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16);
+    for (depth = d->depth; depth; depth--, a += width, b += stride, ahead += stride) {
+        __m512 x[2];
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            if ((size_t)j * 16 * size % 64 == 0)
+                _mm_prefetch(ahead + (size_t)j * 16 * size, _MM_HINT_T1);
+            x[j] = mixprec_load16_avx512_(b + (size_t)j * 16 * size, type, 0xFFFF);
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+            _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        const __mmask16 lanes = mixprec_first_lanes_(d->columns > (size_t)j * 16 ? d->columns - (size_t)j * 16 : 0);
+        float *to = d->t + (size_t)i * d->ldt + j * 16;
+        if (!d->ends)
+            _mm512_store_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
+        else if ((size_t)i < d->rows) {
+            if (!d->first)
+                s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
+            _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+        }
+    }
+}
+
+#define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
+    MIXPREC_AVX512_ static void mixprec_direct_along_##rows##_avx512_(mixprec_dtype type,                              \
+                                                                      const mixprec_direct_along_ *d) {                \
+        switch (type) {                                                                                                \
+        case MIXPREC_F32: mixprec_direct_along_body_avx512_(rows, MIXPREC_F32, d); break;                              \
+        case MIXPREC_F16: mixprec_direct_along_body_avx512_(rows, MIXPREC_F16, d); break;                              \
+        case MIXPREC_BF16: mixprec_direct_along_body_avx512_(rows, MIXPREC_BF16, d); break;                            \
+        case MIXPREC_E4M3: mixprec_direct_along_body_avx512_(rows, MIXPREC_E4M3, d); break;                            \
+        default: mixprec_direct_along_body_avx512_(rows, MIXPREC_E5M2, d); break;                                      \
+        }                                                                                                              \
+    }
+MIXPREC_DIRECT_KERNEL_AVX512_(1)
+MIXPREC_DIRECT_KERNEL_AVX512_(2)
+MIXPREC_DIRECT_KERNEL_AVX512_(4)
+MIXPREC_DIRECT_KERNEL_AVX512_(8)
+#undef MIXPREC_DIRECT_KERNEL_AVX512_
+
+MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *call) {
+    static void (*const kernels[])(mixprec_dtype, const mixprec_direct_along_ *) = {
+        mixprec_direct_along_1_avx512_, mixprec_direct_along_2_avx512_, mixprec_direct_along_4_avx512_,
+        mixprec_direct_along_8_avx512_};
+    const size_t size = mixprec_size_of_(call->type), rows = call->rows, depth = call->depth;
+    const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
+    float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
+    size_t from, to, chunk, end, p, i, j;
+    mixprec_dtype type;
+    mixprec_direct_along_ d;
+    d.width = call->width;
+    d.ldt = call->ldt;
+    for (from = 0; from < call->columns; from = to) {
+        to = mixprec_min_(from + MIXPREC_DIRECT_GROUP_, call->columns);
+        for (chunk = 0; chunk < depth; chunk = end) {
+            end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+            d.first = call->first && chunk == 0;
+            for (p = chunk; p < end; p += d.depth)
+                for (j = from, d.depth = mixprec_min_(step, end - p); j < to; j += 32) {
                     d.starts = p == chunk;
-                    mixprec_direct_pack_avx512_(scratch, at,
-                                                j + 32 < to ? at + 32 * size : at - (j - from) * size + count * stride,
-                                                type, stride, mixprec_min_(32, to - j), count);
-                    for (i = 0; i < rows; i += width) {
-                        d.a = a + i * depth + p * width;
-                        d.sums = sums + (j - from) * padded + i * 32;
-                        mixprec_direct_kernel_avx512_(mixprec_min_(width, rows - i), type, &d);
+                    d.ends = p + d.depth == end;
+                    d.columns = mixprec_min_(32, to - j);
+                    d.b = call->b + p * call->stride + j * size;
+                    d.stride = call->stride;
+                    type = call->type;
+                    d.lead = 4096;
+                    if (call->along != 2) { /* a panel has zeros beyond the last column */
+                        d.lead = step * d.stride;
+                        if (d.columns < 32) {
+                            mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth,
+                                                        d.columns);
+                            d.b = (const char *)call->scratch;
+                            d.stride = 128;
+                            d.lead = 0;
+                            type = MIXPREC_F32;
+                        }
+                    }
+                    for (i = 0; i < rows; i += 8) {
+                        d.rows = mixprec_min_(8, rows - i);
+                        d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
+                        d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + (j - from);
+                        d.t = call->t + i * d.ldt + j;
+                        kernels[d.rows < 3 ? d.rows - 1 : d.rows < 5 ? 2 : 3](type, &d);
                     }
                 }
-            }
-            for (j = from; j < to; j += 32)
-                mixprec_direct_add_avx512_(sums + (j - from) * padded, rows, mixprec_min_(32, to - j), t + j, ldt,
-                                           first && chunk == 0);
         }
     }
 }
@@ -5520,12 +5493,26 @@ MIXPREC_AVX512_ static void mixprec_direct_along_all_avx512_(size_t rows, size_t
 MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                    size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                    int along, float *t, size_t ldt, int first, char *scratch) {
+    mixprec_direct_ call;
+    call.rows = rows;
+    call.columns = columns;
+    call.depth = depth;
+    call.a = a;
+    call.width = width;
+    call.b = b;
+    call.type = type;
+    call.stride = stride;
+    call.along = along;
+    call.t = t;
+    call.ldt = ldt;
+    call.first = first;
+    call.scratch = (float *)(void *)scratch;
     if (along)
-        mixprec_direct_along_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
-    else if (rows <= MIXPREC_DIRECT_THIN_ROWS_)
-        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+        mixprec_direct_along_avx512_(&call);
+    else if (rows > MIXPREC_DIRECT_THIN_ROWS_)
+        mixprec_direct_across_avx512_(&call);
     else
-        mixprec_direct_across_all_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first, scratch);
+        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
 }
 
 /* Elements that lie side by side in src as in the panel. */
@@ -6913,7 +6900,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
-        plan->width = mixprec_min_(kernels->direct_width, m < 2 ? 1 : mixprec_round_up_(m, 2));
+        for (plan->width = 1; plan->width < mixprec_min_(m, kernels->direct_width);)
+            plan->width *= 2;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
@@ -6927,7 +6915,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
         plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
         if (plan->direct_b)
-            plan->b_bytes = kernels->direct_bytes + mixprec_round_up_(plan->rows, 2) * kernels->direct_bytes_per_row;
+            plan->b_bytes = kernels->direct_bytes + plan->rows * kernels->direct_bytes_per_row;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
@@ -7195,7 +7183,7 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
     for (j = 0; j < columns; j += width)
         kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
                         mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
-                        width * mixprec_size_of_(plan->panels_type), 1, t + j, ldt, first, scratch);
+                        width * mixprec_size_of_(plan->panels_type), 2, t + j, ldt, first, scratch);
 }
 
 /* C = beta C, where alpha or k is 0. */

@@ -658,10 +658,10 @@ static void test_tile_sizes(void) {
         }
 }
 
-/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 14 and 32 rows, 32
-   and 128 columns, 32, 64, 128 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
+/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 8, 16 and 32
+   rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
 static void test_few_rows(void) {
-    static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 127, 128, 129, 161};
+    static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300};
     static const size_t ks[] = {1, 2, 31, 32, 33, 63, 65, 127, 128, 129, 255, 511, 512, 513, 641, 1025};
     int t;
     random_state = 18;
