@@ -343,10 +343,10 @@ static void test_convert_list(void) {
 }
 
 static void test_convert_transpose(void) {
-    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}};
+    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}, {72, 144}};
     size_t s, i, j;
     int t;
-    for (s = 0; s < 5; s++)
+    for (s = 0; s < 6; s++)
         for (t = 0; t < 5; t++) {
             size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
             mixprec_dtype from = compute_types[t], to = compute_types[(t + s + 1) % 5];
