@@ -642,23 +642,25 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_cvt_f16_(uint32_t bits) {
     return y;
 }
 
-/* Is one of eight NaN? */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
-    int any;
-    asm("{\n\t.reg .pred p;\n\tsetp.nan.f32 p, %1, %2;\n\tsetp.nan.or.f32 p, %3, %4, p;\n\t"
-        "setp.nan.or.f32 p, %5, %6, p;\n\tsetp.nan.or.f32 p, %7, %8, p;\n\tselp.s32 %0, 1, 0, p;\n\t}"
-        : "=r"(any)
-        : "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "f"(v[4]), "f"(v[5]), "f"(v[6]), "f"(v[7]));
+/* Is one of eight larger in magnitude than the limit, or NaN? */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
+    int any = 0;
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        asm("{\n\t.reg .pred p, q;\n\t.reg .f32 x;\n\tabs.f32 x, %1;\n\tsetp.ne.s32 q, %0, 0;\n\t"
+            "setp.gtu.or.f32 p, x, %2, q;\n\tselp.s32 %0, 1, 0, p;\n\t}"
+            : "+r"(any)
+            : "f"(v[e]), "f"(limit));
     return any;
+}
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+    return mixprec_cuda_any_above_(v, __uint_as_float(0x7F800000u));
 }
 
 /* Two floats, neither NaN, to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow,
-   fp8 saturated. Where the architecture has no such instruction: false. */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type, mixprec_overflow overflow) {
-    return type == MIXPREC_F16 || type == MIXPREC_BF16
-               ? MIXPREC_CUDA_ARCH_ >= 800 && overflow == MIXPREC_OVERFLOW_IEEE
-               : MIXPREC_CUDA_ARCH_ >= 890 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) &&
-                     overflow == MIXPREC_OVERFLOW_SATURATE;
+   fp8 saturated. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type) {
+    return MIXPREC_CUDA_ARCH_ >= (type == MIXPREC_F16 || type == MIXPREC_BF16 ? 800 : 890);
 }
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dtype type) {
     uint32_t y = 0;
@@ -879,9 +881,22 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_load8_(float (&v)[8], const void *base, mixp
         if (!mixprec_cuda_any_nan_(v))
             return;
     }
+    uint32_t code[8];
 #pragma unroll
-    for (int e = 0; e < 8; e++)
-        v[e] = e < count ? mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, size, i + e), type) : 0.0f;
+    for (int e = 0; e < 8; e++) {
+        code[e] = e < count ? mixprec_cuda_element_plain_(base, size, i + e) : 0;
+        v[e] = mixprec_cuda_float_(code[e]);
+    }
+    if (size == 4)
+        return;
+#pragma unroll 1 /* one copy of what is long and rare, past which the eight go round */
+    for (int e = 0; e < 8; e++) {
+        float first = mixprec_cuda_decode_(code[0], type);
+#pragma unroll
+        for (int next = 1; next < 8; next++)
+            code[next - 1] = code[next], v[next - 1] = v[next];
+        v[7] = first;
+    }
 }
 
 MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint32_t code) {
@@ -941,36 +956,55 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_scale8_(float (&v)[8], float factor) {
         v[e] = nan ? mixprec_cuda_scaled_(v[e], factor) : mixprec_cuda_mul_(v[e], factor);
 }
 
-/* Saturating replaces the Inf of an f32, too. */
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, mixprec_overflow overflow) {
-    uint32_t bits = mixprec_cuda_bits_(x);
-    if (type != MIXPREC_F32)
-        return mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(type), overflow);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-        return bits | 0x400000u;
-    return overflow == MIXPREC_OVERFLOW_SATURATE && (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits - 1 : bits;
+/* f32 to f32: a NaN becomes quiet, and saturating replaces Inf. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_f32_(uint32_t bits, mixprec_overflow overflow) {
+    uint32_t magnitude = bits & 0x7FFFFFFFu;
+    return magnitude > 0x7F800000u                                             ? bits | 0x400000u
+           : overflow == MIXPREC_OVERFLOW_SATURATE && magnitude == 0x7F800000u ? bits - 1
+                                                                               : bits;
 }
-/* Eight floats to the codes of a type, to nearest even: one test of the type for all. */
+
+/* Eight floats to the codes of a type, to nearest even: by instructions where there are such and none of the eight
+   overflows (which saturates in fp8, and gives Inf in f16 and bf16) or is NaN. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
                                             mixprec_overflow overflow) {
-#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
-    if (type == dtype) {                                                                                               \
-        if (!mixprec_cuda_has_cvt_(dtype, overflow) || mixprec_cuda_any_nan_(v)) {                                     \
-            _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);         \
-        } else {                                                                                                       \
-            const uint32_t bits = 8 * (uint32_t)mixprec_cuda_size_(dtype) % 32, mask = (1u << bits) - 1;               \
-            _Pragma("unroll") for (int e = 0; e < 8; e += 2) {                                                         \
-                uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);                                         \
-                code[e] = pair & mask, code[e + 1] = pair >> bits;                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
+    const mixprec_layout_ layout = mixprec_cuda_layout_(type);
+    if (type == MIXPREC_F32) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            code[e] = mixprec_cuda_code_f32_(mixprec_cuda_bits_(v[e]), overflow);
+        return;
     }
-    MIXPREC_CUDA_CASE_(MIXPREC_F32)
-    MIXPREC_CUDA_CASE_(MIXPREC_F16)
-    MIXPREC_CUDA_CASE_(MIXPREC_BF16)
-    MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
-    MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
+    if (mixprec_cuda_has_cvt_(type)) {
+        const uint32_t bits = mixprec_cuda_size_(type) == 2 ? 16 : 8, mask = (1u << bits) - 1;
+        bool simple = overflow == (bits == 16 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE);
+        float limit = mixprec_cuda_float_(simple ? 0x7F800000u : mixprec_cuda_widen_(layout.max_code, layout));
+        if (!mixprec_cuda_any_above_(v, limit)) {
+#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
+    if (type == dtype)                                                                                                 \
+        _Pragma("unroll") for (int e = 0; e < 8; e += 2) code[e] = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);
+            MIXPREC_CUDA_CASE_(MIXPREC_F16)
+            MIXPREC_CUDA_CASE_(MIXPREC_BF16)
+            MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
+            MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
 #undef MIXPREC_CUDA_CASE_
+#pragma unroll
+            for (int e = 0; e < 8; e += 2)
+                code[e + 1] = code[e] >> bits, code[e] &= mask;
+            return;
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        code[e] = mixprec_cuda_bits_(v[e]);
+#pragma unroll 2 /* see mixprec_cuda_load8_ */
+    for (int e = 0; e < 8; e++) {
+        uint32_t first = mixprec_cuda_narrow_(code[0], layout, overflow);
+#pragma unroll
+        for (int next = 1; next < 8; next++)
+            code[next - 1] = code[next];
+        code[7] = first;
+    }
 }
 MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
                                             const float (&v)[8], mixprec_overflow overflow) {
