@@ -1,6 +1,7 @@
 /* mixprec_cuda.cuh - the CUDA companion of mixprec.h: conversions, GEMM on Tensor Cores, training kernels
 
-   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda):
+   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda; clang 19 does
+   not read the headers of CUDA 13, but those of CUDA 12):
 
        #define MIXPREC_CUDA_IMPLEMENTATION
        #include "mixprec_cuda.cuh"
