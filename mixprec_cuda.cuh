@@ -1,6 +1,7 @@
 /* mixprec_cuda.cuh - the CUDA companion of mixprec.h: conversions, GEMM on Tensor Cores, training kernels
 
-   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda):
+   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda; clang 19 does
+   not read the headers of CUDA 13, but those of CUDA 12):
 
        #define MIXPREC_CUDA_IMPLEMENTATION
        #include "mixprec_cuda.cuh"
@@ -581,6 +582,12 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 
 #define MIXPREC_CUDA_DEV_ static __device__ __forceinline__
 
+/* Kernels read their large parameters where they are. clang before 20 does not know the attribute. */
+#if defined(__clang__) && defined(__CUDA__) && __clang_major__ < 20
+#define MIXPREC_CUDA_PARAMETER_
+#else
+#define MIXPREC_CUDA_PARAMETER_ __grid_constant__
+#endif
 /* The architecture being compiled for. */
 #if defined(__CUDA_ARCH__)
 #define MIXPREC_CUDA_ARCH_ __CUDA_ARCH__
@@ -636,23 +643,25 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_cvt_f16_(uint32_t bits) {
     return y;
 }
 
-/* Is one of eight NaN? */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
-    int any;
-    asm("{\n\t.reg .pred p;\n\tsetp.nan.f32 p, %1, %2;\n\tsetp.nan.or.f32 p, %3, %4, p;\n\t"
-        "setp.nan.or.f32 p, %5, %6, p;\n\tsetp.nan.or.f32 p, %7, %8, p;\n\tselp.s32 %0, 1, 0, p;\n\t}"
-        : "=r"(any)
-        : "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "f"(v[4]), "f"(v[5]), "f"(v[6]), "f"(v[7]));
+/* Is one of eight larger in magnitude than the limit, or NaN? */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
+    int any = 0;
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        asm("{\n\t.reg .pred p, q;\n\t.reg .f32 x;\n\tabs.f32 x, %1;\n\tsetp.ne.s32 q, %0, 0;\n\t"
+            "setp.gtu.or.f32 p, x, %2, q;\n\tselp.s32 %0, 1, 0, p;\n\t}"
+            : "+r"(any)
+            : "f"(v[e]), "f"(limit));
     return any;
+}
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+    return mixprec_cuda_any_above_(v, __uint_as_float(0x7F800000u));
 }
 
 /* Two floats, neither NaN, to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow,
-   fp8 saturated. Where the architecture has no such instruction: false. */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type, mixprec_overflow overflow) {
-    return type == MIXPREC_F16 || type == MIXPREC_BF16
-               ? MIXPREC_CUDA_ARCH_ >= 800 && overflow == MIXPREC_OVERFLOW_IEEE
-               : MIXPREC_CUDA_ARCH_ >= 890 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) &&
-                     overflow == MIXPREC_OVERFLOW_SATURATE;
+   fp8 saturated. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type) {
+    return MIXPREC_CUDA_ARCH_ >= (type == MIXPREC_F16 || type == MIXPREC_BF16 ? 800 : 890);
 }
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dtype type) {
     uint32_t y = 0;
@@ -873,9 +882,22 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_load8_(float (&v)[8], const void *base, mixp
         if (!mixprec_cuda_any_nan_(v))
             return;
     }
+    uint32_t code[8];
 #pragma unroll
-    for (int e = 0; e < 8; e++)
-        v[e] = e < count ? mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, size, i + e), type) : 0.0f;
+    for (int e = 0; e < 8; e++) {
+        code[e] = e < count ? mixprec_cuda_element_plain_(base, size, i + e) : 0;
+        v[e] = mixprec_cuda_float_(code[e]);
+    }
+    if (size == 4)
+        return;
+#pragma unroll 1 /* one copy of what is long and rare, past which the eight go round */
+    for (int e = 0; e < 8; e++) {
+        float first = mixprec_cuda_decode_(code[0], type);
+#pragma unroll
+        for (int next = 1; next < 8; next++)
+            code[next - 1] = code[next], v[next - 1] = v[next];
+        v[7] = first;
+    }
 }
 
 MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint32_t code) {
@@ -935,36 +957,55 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_scale8_(float (&v)[8], float factor) {
         v[e] = nan ? mixprec_cuda_scaled_(v[e], factor) : mixprec_cuda_mul_(v[e], factor);
 }
 
-/* Saturating replaces the Inf of an f32, too. */
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, mixprec_overflow overflow) {
-    uint32_t bits = mixprec_cuda_bits_(x);
-    if (type != MIXPREC_F32)
-        return mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(type), overflow);
-    if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
-        return bits | 0x400000u;
-    return overflow == MIXPREC_OVERFLOW_SATURATE && (bits & 0x7FFFFFFFu) == 0x7F800000u ? bits - 1 : bits;
+/* f32 to f32: a NaN becomes quiet, and saturating replaces Inf. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_f32_(uint32_t bits, mixprec_overflow overflow) {
+    uint32_t magnitude = bits & 0x7FFFFFFFu;
+    return magnitude > 0x7F800000u                                             ? bits | 0x400000u
+           : overflow == MIXPREC_OVERFLOW_SATURATE && magnitude == 0x7F800000u ? bits - 1
+                                                                               : bits;
 }
-/* Eight floats to the codes of a type, to nearest even: one test of the type for all. */
+
+/* Eight floats to the codes of a type, to nearest even: by instructions where there are such and none of the eight
+   overflows (which saturates in fp8, and gives Inf in f16 and bf16) or is NaN. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
                                             mixprec_overflow overflow) {
-#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
-    if (type == dtype) {                                                                                               \
-        if (!mixprec_cuda_has_cvt_(dtype, overflow) || mixprec_cuda_any_nan_(v)) {                                     \
-            _Pragma("unroll") for (int e = 0; e < 8; e++) code[e] = mixprec_cuda_code_(v[e], dtype, overflow);         \
-        } else {                                                                                                       \
-            const uint32_t bits = 8 * (uint32_t)mixprec_cuda_size_(dtype) % 32, mask = (1u << bits) - 1;               \
-            _Pragma("unroll") for (int e = 0; e < 8; e += 2) {                                                         \
-                uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);                                         \
-                code[e] = pair & mask, code[e + 1] = pair >> bits;                                                     \
-            }                                                                                                          \
-        }                                                                                                              \
+    const mixprec_layout_ layout = mixprec_cuda_layout_(type);
+    if (type == MIXPREC_F32) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            code[e] = mixprec_cuda_code_f32_(mixprec_cuda_bits_(v[e]), overflow);
+        return;
     }
-    MIXPREC_CUDA_CASE_(MIXPREC_F32)
-    MIXPREC_CUDA_CASE_(MIXPREC_F16)
-    MIXPREC_CUDA_CASE_(MIXPREC_BF16)
-    MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
-    MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
+    if (mixprec_cuda_has_cvt_(type)) {
+        const uint32_t bits = mixprec_cuda_size_(type) == 2 ? 16 : 8, mask = (1u << bits) - 1;
+        bool simple = overflow == (bits == 16 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE);
+        float limit = mixprec_cuda_float_(simple ? 0x7F800000u : mixprec_cuda_widen_(layout.max_code, layout));
+        if (!mixprec_cuda_any_above_(v, limit)) {
+#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
+    if (type == dtype)                                                                                                 \
+        _Pragma("unroll") for (int e = 0; e < 8; e += 2) code[e] = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);
+            MIXPREC_CUDA_CASE_(MIXPREC_F16)
+            MIXPREC_CUDA_CASE_(MIXPREC_BF16)
+            MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
+            MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
 #undef MIXPREC_CUDA_CASE_
+#pragma unroll
+            for (int e = 0; e < 8; e += 2)
+                code[e + 1] = code[e] >> bits, code[e] &= mask;
+            return;
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        code[e] = mixprec_cuda_bits_(v[e]);
+#pragma unroll 2 /* see mixprec_cuda_load8_ */
+    for (int e = 0; e < 8; e++) {
+        uint32_t first = mixprec_cuda_narrow_(code[0], layout, overflow);
+#pragma unroll
+        for (int next = 1; next < 8; next++)
+            code[next - 1] = code[next];
+        code[7] = first;
+    }
 }
 MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
                                             const float (&v)[8], mixprec_overflow overflow) {
@@ -1040,7 +1081,7 @@ template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<a
 /* Runs op on eight elements at a time. Which thread of which block has which is fixed by the sizes and the grid. */
 template <class Op>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blocks_of_<Op>::least)
-    mixprec_cuda_for_each_(Op op, const __grid_constant__ mixprec_cuda_list_ list) {
+    mixprec_cuda_for_each_(Op op, const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_list_ list) {
     int t = 0;
     if (op.begin())
         for (uint32_t chunk = blockIdx.x; chunk < list.first[list.count]; chunk += gridDim.x) {
@@ -1552,91 +1593,111 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
 
 /* ---- tiles of matrices ---- */
 
-/* 64 x 64 elements: read along rows, written along rows of both results. */
+/* May eight elements from i on be read or written as vectors? Rows of a matrix begin anywhere. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_at_(const void *base, size_t size, size_t i, int count) {
+    return count == 8 && ((uintptr_t)base + i * size) % (size == 1 ? 8 : 16) == 0;
+}
+
+/* 64 x 64 elements, of which a thread has eight neighbours: read along rows, written along rows of both results. */
 #define MIXPREC_CUDA_TILE_ 64
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_convert_transpose_(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
                                     mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
                                     mixprec_overflow overflow) {
     uint32_t *tile = (uint32_t *)(void *)mixprec_cuda_shared_();
+    const int pitch = MIXPREC_CUDA_TILE_ + 1;
     size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
     size_t tiles = (columns + MIXPREC_CUDA_TILE_ - 1) / MIXPREC_CUDA_TILE_;
     size_t i0 = blockIdx.x / tiles * MIXPREC_CUDA_TILE_, j0 = blockIdx.x % tiles * MIXPREC_CUDA_TILE_;
-    float factor = scale ? *scale : 1.0f;
-#pragma unroll 4
-    for (int q = (int)threadIdx.x; q < MIXPREC_CUDA_TILE_ * MIXPREC_CUDA_TILE_; q += MIXPREC_CUDA_THREADS_) {
-        int r = q / MIXPREC_CUDA_TILE_, c = q % MIXPREC_CUDA_TILE_;
-        size_t i = i0 + r, j = j0 + c;
-        uint32_t code = 0;
-        if (i < rows && j < columns) {
-            float x = mixprec_cuda_decode_(mixprec_cuda_element_(src, src_size, i * columns + j), src_type);
-            code = mixprec_cuda_code_(scale ? mixprec_cuda_scaled_(x, factor) : x, dst_type, overflow);
-            if (dst)
-                mixprec_cuda_put_(dst, dst_size, i * columns + j, code);
-        }
-        tile[r * (MIXPREC_CUDA_TILE_ + 1) + c] = code;
+    uint32_t code[8];
+#pragma unroll 1
+    for (int r = (int)threadIdx.x / 8; r < MIXPREC_CUDA_TILE_; r += MIXPREC_CUDA_THREADS_ / 8) {
+        int c = (int)threadIdx.x % 8 * 8;
+        size_t at = (i0 + r) * columns + j0 + c;
+        if (i0 + r >= rows || j0 + c >= columns)
+            continue;
+        int count = columns - j0 - c < 8 ? (int)(columns - j0 - c) : 8;
+        float v[8];
+        mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, src_size, at, count));
+        if (scale)
+            mixprec_cuda_scale8_(v, *scale);
+        mixprec_cuda_codes8_(code, v, dst_type, overflow);
+        if (dst)
+            mixprec_cuda_store_codes_(dst, dst_size, at, count, mixprec_cuda_whole_at_(dst, dst_size, at, count), code);
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            tile[r * pitch + c + e] = code[e];
     }
     __syncthreads();
-#pragma unroll 4
-    for (int q = (int)threadIdx.x; q < MIXPREC_CUDA_TILE_ * MIXPREC_CUDA_TILE_; q += MIXPREC_CUDA_THREADS_) {
-        int r = q % MIXPREC_CUDA_TILE_, c = q / MIXPREC_CUDA_TILE_;
-        if (i0 + r < rows && j0 + c < columns)
-            mixprec_cuda_put_(transposed, dst_size, (j0 + c) * rows + i0 + r, tile[r * (MIXPREC_CUDA_TILE_ + 1) + c]);
+#pragma unroll 1
+    for (int c = (int)threadIdx.x / 8; c < MIXPREC_CUDA_TILE_; c += MIXPREC_CUDA_THREADS_ / 8) {
+        int r = (int)threadIdx.x % 8 * 8;
+        size_t at = (j0 + c) * rows + i0 + r;
+        if (i0 + r >= rows || j0 + c >= columns)
+            continue;
+        int count = rows - i0 - r < 8 ? (int)(rows - i0 - r) : 8;
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            code[e] = tile[(r + e) * pitch + c];
+        mixprec_cuda_store_codes_(transposed, dst_size, at, count,
+                                  mixprec_cuda_whole_at_(transposed, dst_size, at, count), code);
     }
 }
 
-/* A block has a band of 128 columns: one row for each of its 8 warps, or, with block_rows = 128, 128 rows, whose amax
-   it finds in a first pass; the second finds them in the cache. A lane has four columns. */
+/* A block has a band of 128 columns: 16 rows of which each half of a warp has one, or, with block_rows = 128, 128 rows,
+   whose amax it finds in a first pass; the second finds them in the cache. A thread has eight neighbours. */
 template <bool square>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_quantize_blocks_(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
                                   mixprec_dtype src_type, size_t rows, size_t columns, int power_of_two) {
     float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
-    const int block_rows = square ? 128 : 8;
+    const int block_rows = square ? 128 : 16, row = (int)threadIdx.x / 16;
     size_t bands = (columns + 127) / 128, size = mixprec_cuda_size_(src_type);
-    size_t i0 = blockIdx.x / bands * block_rows, band = blockIdx.x % bands;
-    size_t j = band * 128 + threadIdx.x % 32 * 4;
-    float v[4], scale = 1;
+    size_t i0 = blockIdx.x / bands * block_rows, band = blockIdx.x % bands, j = band * 128 + threadIdx.x % 16 * 8;
+    int count = j >= columns ? 0 : columns - j < 8 ? (int)(columns - j) : 8;
+    float scale = 1;
     uint32_t largest = 0;
-    for (int pass = square ? 0 : 1; pass < 2; pass++)
-        for (int r = (int)threadIdx.x / 32; r < block_rows; r += 8) {
-            size_t i = i0 + r;
+    for (int pass = square ? 0 : 1; pass < 2; pass++) {
+#pragma unroll 1
+        for (int r = row; r < block_rows; r += 16) {
+            size_t i = i0 + r, at = i * columns + j;
+            bool here = i < rows && count;
+            float v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+            if (here)
+                mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, size, at, count));
+            if (!square || pass == 0)
 #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                v[e] = i < rows && j + e < columns
-                           ? mixprec_cuda_decode_(mixprec_cuda_element_(src, size, i * columns + j + e), src_type)
-                           : 0.0f;
-                uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-                largest = magnitude > largest ? magnitude : largest;
-            }
-            if (square && pass == 0) {
-                if (r + 8 < block_rows)
-                    continue;
-                largest = mixprec_cuda_reduce_<false>(largest);
-                if (threadIdx.x == 0) {
-                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
-                    inverse[blockIdx.x] = mixprec_cuda_div_(1.0f, *shared);
+                for (int e = 0; e < 8; e++) {
+                    uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+                    largest = magnitude > largest ? magnitude : largest;
                 }
-                __syncthreads();
-                scale = *shared;
+            if (pass == 0)
                 continue;
-            }
             if (!square) {
-                for (int distance = 16; distance; distance /= 2) {
+                for (int distance = 8; distance; distance /= 2) {
                     uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest, distance);
                     largest = other > largest ? other : largest;
                 }
                 scale = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
-                if (threadIdx.x % 32 == 0 && i < rows)
+                if (threadIdx.x % 16 == 0 && i < rows)
                     inverse[i * bands + band] = mixprec_cuda_div_(1.0f, scale);
             }
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (i < rows && j + e < columns)
-                    mixprec_cuda_put_(
-                        dst, 1, i * columns + j + e,
-                        mixprec_cuda_code_(mixprec_cuda_scaled_(v[e], scale), dst_type, MIXPREC_OVERFLOW_SATURATE));
+            if (here) {
+                mixprec_cuda_scale8_(v, scale);
+                mixprec_cuda_store8_(dst, dst_type, at, count, mixprec_cuda_whole_at_(dst, 1, at, count), v,
+                                     MIXPREC_OVERFLOW_SATURATE);
+            }
         }
+        if (pass == 0) {
+            largest = mixprec_cuda_reduce_<false>(largest);
+            if (threadIdx.x == 0) {
+                *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                inverse[blockIdx.x] = mixprec_cuda_div_(1.0f, *shared);
+            }
+            __syncthreads();
+            scale = *shared;
+        }
+    }
 }
 
 /* ================================================================================================================== */
@@ -1819,7 +1880,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, 
 
 /* The parts of a product, added in rising order. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
-    mixprec_cuda_gemm_reduce_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_gemm_reduce_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
     size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
         size_t row = q / width, column = q % width * 4;
@@ -1857,7 +1918,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_
     }
 }
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
-    mixprec_cuda_gemm_exact_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_gemm_exact_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
     float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
     const char *a_base, *b_base;
@@ -2067,7 +2128,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
 };
 template <int kind>
 static __global__ void __launch_bounds__(128, 4)
-    mixprec_cuda_gemm_wmma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_gemm_wmma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     mixprec_cuda_wmma_body_<kind, kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_>::run(g);
 #else
@@ -2277,7 +2338,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
 }
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
-    mixprec_cuda_gemm_mma_(const __grid_constant__ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_gemm_mma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
     /* the launcher never starts what is left out here: see mixprec_cuda_compiled_for_ */
     if (MIXPREC_CUDA_ARCH_ >= 800 && (columns == 128 || MIXPREC_CUDA_HAS_LARGE_TILE_(MIXPREC_CUDA_ARCH_)) &&
         (kind <= MIXPREC_CUDA_FP8_ || MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_)))
@@ -2720,7 +2781,7 @@ mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, f
         return MIXPREC_ERR_NULL;
     if (columns > SIZE_MAX / 16 / rows)
         return MIXPREC_ERR_SIZE;
-    blocks = ((rows - 1) / (block_rows == 1 ? 8 : 128) + 1) * ((columns - 1) / 128 + 1);
+    blocks = ((rows - 1) / (block_rows == 1 ? 16 : 128) + 1) * ((columns - 1) / 128 + 1);
     if (blocks > INT32_MAX)
         return MIXPREC_ERR_SIZE;
     if (mixprec_cuda_overlap_(dst, rows * columns, src, rows * columns * mixprec_cuda_size_(src_type)))
@@ -3176,6 +3237,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 }
 
 #undef MIXPREC_CUDA_DEV_
+#undef MIXPREC_CUDA_PARAMETER_
 #undef MIXPREC_CUDA_ARCH_
 #undef MIXPREC_CUDA_HAS_FP8_
 #undef MIXPREC_CUDA_HAS_LARGE_TILE_

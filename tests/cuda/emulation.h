@@ -389,17 +389,17 @@ static inline float mixprec_cuda_cvt_f16_(uint32_t bits) {
     x.bits = (uint16_t)bits;
     return emulation_result(mixprec_f16_to_f32(x));
 }
-static inline bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+static inline bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
     for (int e = 0; e < 8; e++)
-        if ((mixprec_f32_bits_(v[e]) & 0x7FFFFFFFu) > 0x7F800000u)
+        if ((mixprec_f32_bits_(v[e]) & 0x7FFFFFFFu) > mixprec_f32_bits_(limit))
             return true;
     return false;
 }
-static inline bool mixprec_cuda_has_cvt_(mixprec_dtype type, mixprec_overflow overflow) {
-    return type == MIXPREC_F16 || type == MIXPREC_BF16
-               ? MIXPREC_CUDA_EMULATED_ARCH >= 800 && overflow == MIXPREC_OVERFLOW_IEEE
-               : MIXPREC_CUDA_EMULATED_ARCH >= 890 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) &&
-                     overflow == MIXPREC_OVERFLOW_SATURATE;
+static inline bool mixprec_cuda_any_nan_(const float (&v)[8]) {
+    return mixprec_cuda_any_above_(v, HUGE_VALF);
+}
+static inline bool mixprec_cuda_has_cvt_(mixprec_dtype type) {
+    return MIXPREC_CUDA_EMULATED_ARCH >= (type == MIXPREC_F16 || type == MIXPREC_BF16 ? 800 : 890);
 }
 /* A NaN becomes the one of the PTX ISA, 9.7.9.22 (cvt): 0x7FFF, and 0x7F in fp8. */
 static inline uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dtype type) {

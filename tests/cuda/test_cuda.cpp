@@ -343,10 +343,10 @@ static void test_convert_list(void) {
 }
 
 static void test_convert_transpose(void) {
-    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}};
+    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}, {72, 144}};
     size_t s, i, j;
     int t;
-    for (s = 0; s < 5; s++)
+    for (s = 0; s < 6; s++)
         for (t = 0; t < 5; t++) {
             size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
             mixprec_dtype from = compute_types[t], to = compute_types[(t + s + 1) % 5];
@@ -1595,6 +1595,22 @@ static void test_graph(void) {
 }
 #endif
 
+/* Arrays again, on devices that lack some or all of the instructions for conversion. */
+#ifndef TEST_ON_DEVICE
+static void test_old_devices(void) {
+    int arch;
+    for (arch = 75; arch <= 86; arch += 11) {
+        pretend_device(arch, 4);
+        test_convert_every_code();
+        test_convert_every_float();
+        test_convert_list();
+        test_convert_transpose();
+        test_quantize();
+    }
+    pretend_device(90, 4);
+}
+#endif
+
 /* ---- errors ---- */
 
 static void test_statuses(void) {
@@ -1938,6 +1954,9 @@ int main(int argc, char **argv) {
         {"cuda: Adam, AdamW and SGD", test_optimizers},
 #ifdef TEST_ON_DEVICE
         {"cuda: a step of training as a graph", test_graph},
+#endif
+#ifndef TEST_ON_DEVICE
+        {"cuda: conversions of older devices", test_old_devices},
 #endif
         {"cuda: every error status", test_statuses},
 #ifndef TEST_ON_DEVICE
