@@ -350,7 +350,7 @@ static void make_transformer(run *r) {
 }
 
 static void start(run *r, const mode *m, const task *t, int seed, train_result *result) {
-    size_t widest = 4 * CHANNELS > vocabulary ? 4 * CHANNELS : vocabulary, i, most = HEADS * BATCH * WINDOW;
+    size_t widest = 4 * CHANNELS > vocabulary ? 4 * CHANNELS : vocabulary, i, sums, most = HEADS * BATCH * WINDOW;
     memset(r, 0, sizeof *r);
     r->mode = m;
     r->task = t;
@@ -369,7 +369,8 @@ static void start(run *r, const mode *m, const task *t, int seed, train_result *
     r->losses = (float *)allocate(r, BATCH * sizeof(float), 0);
     for (i = 0; i < (size_t)r->parameter_count; i++)
         most = r->parameters[i].n > most ? r->parameters[i].n : most;
-    r->sums = floats(r, r->embedding->n > widest ? r->embedding->n : widest);
+    sums = r->embedding->n > widest ? r->embedding->n : widest;
+    r->sums = floats(r, r->position && r->position->n > sums ? r->position->n : sums);
     r->scratch = (float *)allocate(r, (most > BATCH * widest ? most : BATCH * widest) * sizeof(float), 0);
     mixprec_adam_init(&r->adam);
     mixprec_scaler_init(&r->scaler);
