@@ -2006,7 +2006,7 @@ typedef struct mixprec_kernels_ {
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
-       used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
+       used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width where there are several.
        Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of a packed panel of it. `scratch` has direct_bytes and
        direct_bytes_per_row for each row, aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
@@ -5204,17 +5204,14 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
     }
 }
 
-/* Where columns lie side by side: up to 8 rows and 32 columns. */
+/* Where columns lie side by side: what multiplies up to 8 rows and 32 columns. */
 typedef struct mixprec_direct_along_ {
     const float *a;
     size_t width, depth;
     const char *b;
-    size_t stride, lead;  /* bytes; how far to prefetch ahead */
-    size_t rows, columns; /* of t */
-    float *sums; /* of a chunk, 32 columns of each row, MIXPREC_DIRECT_GROUP_ apart: from here unless it starts, */
-    int starts, ends, first; /* to here unless it ends, else to t */
-    float *t;
-    size_t ldt;
+    size_t stride, lead; /* bytes; how far to prefetch ahead */
+    int starts;          /* from 0, not from `sums` */
+    float *sums;         /* of a chunk, those of the rows MIXPREC_DIRECT_GROUP_ apart */
 } mixprec_direct_along_;
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
@@ -5238,17 +5235,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(con
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
             _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
     }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        const __mmask16 lanes = mixprec_first_lanes_(d->columns > (size_t)j * 16 ? d->columns - (size_t)j * 16 : 0);
-        float *to = d->t + (size_t)i * d->ldt + j * 16;
-        if (!d->ends)
-            _mm512_store_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
-        else if ((size_t)i < d->rows) {
-            if (!d->first)
-                s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-            _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-        }
-    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_store_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
 }
 
 #define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
@@ -5276,42 +5264,40 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
     const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
     size_t from, to, chunk, end, p, i, j;
-    mixprec_dtype type;
     mixprec_direct_along_ d;
     d.width = call->width;
-    d.ldt = call->ldt;
     for (from = 0; from < call->columns; from = to) {
         to = mixprec_min_(from + MIXPREC_DIRECT_GROUP_, call->columns);
         for (chunk = 0; chunk < depth; chunk = end) {
             end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
-            d.first = call->first && chunk == 0;
             for (p = chunk; p < end; p += d.depth)
                 for (j = from, d.depth = mixprec_min_(step, end - p); j < to; j += 32) {
+                    mixprec_dtype type = call->type;
                     d.starts = p == chunk;
-                    d.ends = p + d.depth == end;
-                    d.columns = mixprec_min_(32, to - j);
                     d.b = call->b + p * call->stride + j * size;
                     d.stride = call->stride;
-                    type = call->type;
-                    d.lead = 4096;
-                    if (call->along != 2) { /* a panel has zeros beyond the last column */
-                        d.lead = step * d.stride;
-                        if (d.columns < 32) {
-                            mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth,
-                                                        d.columns);
-                            d.b = (const char *)call->scratch;
-                            d.stride = 128;
-                            d.lead = 0;
-                            type = MIXPREC_F32;
-                        }
+                    d.lead = call->along == 2 ? 4096 : step * d.stride;
+                    if (to - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
+                        mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, to - j);
+                        d.b = (const char *)call->scratch;
+                        d.stride = 128;
+                        d.lead = 0;
+                        type = MIXPREC_F32;
                     }
                     for (i = 0; i < rows; i += 8) {
-                        d.rows = mixprec_min_(8, rows - i);
+                        const size_t count = rows - i;
                         d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
                         d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + (j - from);
-                        d.t = call->t + i * d.ldt + j;
-                        kernels[d.rows < 3 ? d.rows - 1 : d.rows < 5 ? 2 : 3](type, &d);
+                        kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
                     }
+                }
+            for (i = 0; i < rows; i++)
+                for (j = from; j < to; j += 16) {
+                    const __mmask16 lanes = mixprec_first_lanes_(to - j);
+                    __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + (j - from));
+                    if (chunk || !call->first)
+                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
+                    _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
                 }
         }
     }
