@@ -2029,9 +2029,10 @@ typedef struct mixprec_kernels_ {
     void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
                   size_t b_step, size_t b_panel, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
-       used so little would cost more than the products. Panels of A are `width` wide, direct_width where there are several.
-       Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of a packed panel of it. `scratch` has direct_bytes and
-       direct_bytes_per_row for each row, aligned to 64. May be NULL. */
+       used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
+       where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
+       a packed panel of it. `scratch` has direct_bytes and direct_bytes_per_row for each row, aligned to 64. May be
+       NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -5033,13 +5034,14 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 
 /* ---- few rows ---- */
 
-/* Where a product has few rows, packing B as panels of fp32 would take longer than the products. More than 4 rows are the
-   lanes of a vector, with 16 columns of B at a time: B needs no transposition, only to become fp32, 64 of k at a time in
-   one of two buffers in L1, and the numbers in the other are meanwhile broadcast from there. Up to 4 rows use lanes for
-   columns. */
+/* Where a product has few rows, packing B as panels of fp32 would take longer than the products.
+   Where k runs along the rows of B (N x K) the rows of A are the lanes of a vector, with 16 columns of B at a time: B
+   needs no transposition, only to become fp32, 64 of k at a time in one of two buffers in L1, while the numbers in the
+   other are broadcast from there. One or two rows of bf16 or fp8 use lanes for columns instead, and so do all where
+   columns lie side by side (K x N, and packed). */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
 #define MIXPREC_DIRECT_WIDTH_ 16 /* of a panel of A */
-#define MIXPREC_DIRECT_THIN_ROWS_ 4
+#define MIXPREC_DIRECT_THIN_ROWS_ 2
 #define MIXPREC_DIRECT_DEPTH_ 64 /* of a buffer of 16 columns */
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
@@ -5056,10 +5058,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i
                                                      26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     __m512i half[2];
     int i;
-    if (type == MIXPREC_F16) {
-        halves[0] = _mm512_permutexvar_epi16(evens_then_odds, word);
-        return;
-    }
     half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
     half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
     MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
@@ -5074,18 +5072,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const __m512i *halves, size_t k,
                                                                          const mixprec_dtype type) {
-    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
+    const char *from = (const char *)halves + k % 2 * 64 + k / 2 * 32;
     __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
     return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
 }
 
-/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
+/* With one or two rows even a buffer in L1 costs more than the products: each word of a transposed line is widened and
    multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
                                  size_t columns, size_t depth, const float *a, size_t width, const char *b,
                                  size_t stride, float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t size = type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
     const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
     size_t at = 0;
@@ -5106,7 +5104,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
                                           stride, there, bytes, 0);
             }
-            if (type != MIXPREC_F32 && type != MIXPREC_BF16)
+            if (type != MIXPREC_BF16)
                 for (q = 0; q < (size_t)vectors * 16; q++)
                     mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
@@ -5115,9 +5113,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                             const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
-                            if (type == MIXPREC_F32)
-                                x[j] = _mm512_castsi512_ps(words[word]);
-                            else if (type == MIXPREC_BF16)
+                            if (type == MIXPREC_BF16)
                                 x[j] = _mm512_castsi512_ps(k ? _mm512_and_si512(words[word], upper_half)
                                                              : _mm512_slli_epi32(words[word], 16));
                             else
@@ -5155,13 +5151,9 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     case dtype:                                                                                                        \
         if (rows == 1)                                                                                                 \
             mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
-        else if (rows == 2)                                                                                            \
-            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
         else                                                                                                           \
-            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
         break;
-            MIXPREC_ROW_(MIXPREC_F32)
-            MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
             MIXPREC_ROW_(MIXPREC_E4M3)
             MIXPREC_ROW_(MIXPREC_E5M2)
@@ -5377,17 +5369,14 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
     }
 }
 
-/* Where columns lie side by side: up to 8 rows and 32 columns. */
+/* Where columns lie side by side: what multiplies up to 8 rows and 32 columns. */
 typedef struct mixprec_direct_along_ {
     const float *a;
     size_t width, depth;
     const char *b;
-    size_t stride, lead;  /* bytes; how far to prefetch ahead */
-    size_t rows, columns; /* of t */
-    float *sums; /* of a chunk, 32 columns of each row, MIXPREC_DIRECT_GROUP_ apart: from here unless it starts, */
-    int starts, ends, first; /* to here unless it ends, else to t */
-    float *t;
-    size_t ldt;
+    size_t stride, lead; /* bytes; how far to prefetch ahead */
+    int starts;          /* from 0, not from `sums` */
+    float *sums;         /* of a chunk, those of the rows MIXPREC_DIRECT_GROUP_ apart */
 } mixprec_direct_along_;
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
@@ -5411,17 +5400,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(con
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
             _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
     }
-    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        const __mmask16 lanes = mixprec_first_lanes_(d->columns > (size_t)j * 16 ? d->columns - (size_t)j * 16 : 0);
-        float *to = d->t + (size_t)i * d->ldt + j * 16;
-        if (!d->ends)
-            _mm512_store_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
-        else if ((size_t)i < d->rows) {
-            if (!d->first)
-                s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-            _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-        }
-    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+        _mm512_store_ps(d->sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
 }
 
 #define MIXPREC_DIRECT_KERNEL_AVX512_(rows)                                                                            \
@@ -5449,42 +5429,40 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
     const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
     size_t from, to, chunk, end, p, i, j;
-    mixprec_dtype type;
     mixprec_direct_along_ d;
     d.width = call->width;
-    d.ldt = call->ldt;
     for (from = 0; from < call->columns; from = to) {
         to = mixprec_min_(from + MIXPREC_DIRECT_GROUP_, call->columns);
         for (chunk = 0; chunk < depth; chunk = end) {
             end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
-            d.first = call->first && chunk == 0;
             for (p = chunk; p < end; p += d.depth)
                 for (j = from, d.depth = mixprec_min_(step, end - p); j < to; j += 32) {
+                    mixprec_dtype type = call->type;
                     d.starts = p == chunk;
-                    d.ends = p + d.depth == end;
-                    d.columns = mixprec_min_(32, to - j);
                     d.b = call->b + p * call->stride + j * size;
                     d.stride = call->stride;
-                    type = call->type;
-                    d.lead = 4096;
-                    if (call->along != 2) { /* a panel has zeros beyond the last column */
-                        d.lead = step * d.stride;
-                        if (d.columns < 32) {
-                            mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth,
-                                                        d.columns);
-                            d.b = (const char *)call->scratch;
-                            d.stride = 128;
-                            d.lead = 0;
-                            type = MIXPREC_F32;
-                        }
+                    d.lead = call->along == 2 ? 4096 : step * d.stride;
+                    if (to - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
+                        mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, to - j);
+                        d.b = (const char *)call->scratch;
+                        d.stride = 128;
+                        d.lead = 0;
+                        type = MIXPREC_F32;
                     }
                     for (i = 0; i < rows; i += 8) {
-                        d.rows = mixprec_min_(8, rows - i);
+                        const size_t count = rows - i;
                         d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
                         d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + (j - from);
-                        d.t = call->t + i * d.ldt + j;
-                        kernels[d.rows < 3 ? d.rows - 1 : d.rows < 5 ? 2 : 3](type, &d);
+                        kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
                     }
+                }
+            for (i = 0; i < rows; i++)
+                for (j = from; j < to; j += 16) {
+                    const __mmask16 lanes = mixprec_first_lanes_(to - j);
+                    __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + (j - from));
+                    if (chunk || !call->first)
+                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
+                    _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
                 }
         }
     }
@@ -5509,7 +5487,7 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
     call.scratch = (float *)(void *)scratch;
     if (along)
         mixprec_direct_along_avx512_(&call);
-    else if (rows > MIXPREC_DIRECT_THIN_ROWS_)
+    else if (rows > MIXPREC_DIRECT_THIN_ROWS_ || type == MIXPREC_F32 || type == MIXPREC_F16)
         mixprec_direct_across_avx512_(&call);
     else
         mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);

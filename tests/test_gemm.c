@@ -679,6 +679,38 @@ static void test_few_rows(void) {
     }
 }
 
+/* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
+   is a negative number too small for fp32, the sum is -0 on every path that fuses. */
+static void test_few_rows_minus_zero(void) {
+    static const float tiny = 1e-30f, minus_tiny = -1e-30f;
+    static float few_a[20 * 9], few_b[9 * 40], few_c[20 * 40];
+    size_t m, k, i, path;
+    for (i = 0; i < sizeof few_a / sizeof *few_a; i++)
+        few_a[i] = tiny;
+    for (i = 0; i < sizeof few_b / sizeof *few_b; i++)
+        few_b[i] = minus_tiny;
+    for (path = 0; path < (size_t)ISA_COUNT; path++)
+        for (m = 1; m <= 20; m++)
+            for (k = 1; k <= 9; k++) {
+                const mixprec_isa isa = all_isas[path];
+                mixprec_gemm_desc d;
+                long wrong = 0;
+                int trans;
+                if (!runs_here(isa) || fuses(isa, 0) != 1)
+                    continue;
+                for (trans = 0; trans < 2; trans++) {
+                    memset(&d, 0, sizeof d);
+                    d.m = m, d.n = 40, d.k = k, d.isa = isa, d.trans_b = (mixprec_transpose)trans;
+                    d.a = few_a, d.b = few_b, d.c = few_c;
+                    d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                    for (i = 0; i < m * 40; i++)
+                        wrong += float_bits(few_c[i]) != 0x80000000u;
+                    CHECK(!wrong, "%s, m %zu, k %zu, trans %d: %ld are not -0", path_name(isa), m, k, trans, wrong);
+                }
+            }
+}
+
 static void test_large_shapes(void) {
     static const size_t shapes[][3] = {{300, 700, 1100}, {1, 4096, 512}, {700, 3, 2050}, {200, 1100, 30},
                                        {3, 2500, 700},   {513, 517, 20}, {4096, 1, 300}, {8, 1030, 1025},
@@ -1457,6 +1489,7 @@ int main(int argc, char **argv) {
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
         {"gemm: few rows", test_few_rows},
+        {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
         {"gemm: every code of A and B", test_every_code},
