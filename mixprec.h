@@ -4631,6 +4631,11 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
 #endif
 
 #ifndef MIXPREC_NO_QUANT
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic                                                                                                 \
+    push /* gcc 12's _mm512_range_ps, a macro where nothing is optimised, passes its mask as signed */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
 /* As mixprec_narrow_as_avx2_. The range instruction takes the larger magnitude, with the sign of its first operand. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                      const char *src, mixprec_dtype src_type, size_t n,
@@ -4679,6 +4684,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
         }
     }
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
                                                    mixprec_dtype src_type, size_t n, size_t block,
                                                    const float *factors) {
