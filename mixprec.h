@@ -4686,6 +4686,11 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
 #endif
 
 #ifndef MIXPREC_NO_QUANT
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic                                                                                                 \
+    push /* gcc 12's _mm512_range_ps, a macro where nothing is optimised, passes its mask as signed */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
 /* As mixprec_narrow_as_avx2_. The range instruction takes the larger magnitude, with the sign of its first operand. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                      const char *src, mixprec_dtype src_type, size_t n,
@@ -4734,6 +4739,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
         }
     }
 }
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
                                                    mixprec_dtype src_type, size_t n, size_t block,
                                                    const float *factors) {
@@ -7624,27 +7632,19 @@ MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
 
 typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
 
-/* Elements at a time: the arrays of a step of Adam fit in L1. With 256, waiting between loads, step and stores took a
-   tenth of the time on Zen 4. */
-#ifdef MIXPREC_NO_STDLIB
-#define MIXPREC_STEP_ MIXPREC_BLOCK_
-#else
-#define MIXPREC_STEP_ 1024
-#endif
-
 /* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
 MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixprec_optimizer_ *optimizer,
                                          const mixprec_parameter *p, const mixprec_step_ *step) {
     const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
     size_t i, j, count;
     for (i = 0; i < p->n; i += count) {
-        float weights[MIXPREC_STEP_], gradients[MIXPREC_STEP_], *w = weights;
+        float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
         const char *grad = (const char *)p->grad + i * grad_size;
         const float *g = (const float *)(const void *)grad;
         char *model = p->model ? (char *)p->model + i * model_size : NULL;
         char *compensation = p->compensation ? (char *)p->compensation + i * model_size : NULL;
         mixprec_how_ how;
-        count = mixprec_min_(p->n - i, MIXPREC_STEP_);
+        count = mixprec_min_(p->n - i, MIXPREC_BLOCK_);
         how.round = p->round;
         how.overflow = p->overflow;
         how.seed = p->seed;
@@ -7658,7 +7658,7 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
         else
             mixprec_load_(kernels, w, model, p->model_type, count);
         if (compensation) {
-            float lost[MIXPREC_STEP_];
+            float lost[MIXPREC_BLOCK_];
             mixprec_load_(kernels, lost, compensation, p->model_type, count);
             for (j = 0; j < count; j++)
                 w[j] += lost[j];
@@ -7667,7 +7667,7 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
         if (model)
             mixprec_store_(kernels, model, p->model_type, w, count, &how);
         if (compensation) {
-            float kept[MIXPREC_STEP_];
+            float kept[MIXPREC_BLOCK_];
             mixprec_load_(kernels, kept, model, p->model_type, count);
             for (j = 0; j < count; j++)
                 w[j] -= kept[j]; /* exact */

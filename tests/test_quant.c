@@ -232,6 +232,30 @@ static void test_given_scale(void) {
         }
 }
 
+/* fp8 of all exponents and mantissas: of floats the upper halves, before, on and after whatever is a tie. Several strips,
+   one of them with a NaN. */
+static void test_fp8_codes(void) {
+    static const uint32_t rests[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
+    static const float given[] = {1, 0.37f, 0x1p-126f};
+    size_t s, t, r, g, i;
+    for (s = 0; s < 3; s++)
+        for (t = 0; t < 2; t++)
+            for (r = 0; r < (s ? 1 : COUNT_OF(rests)); r++)
+                for (g = 0; g < 4; g++) {
+                    mixprec_quantize_desc d = desc_of(1, 65536, src_types[s], dst_types[t]);
+                    for (i = 0; i < d.columns; i++) {
+                        uint32_t code = (uint32_t)i << (s ? 0 : 16) | rests[r];
+                        if (is_nan_code(code, d.src_type) && i != 0x7FFF)
+                            code &= s == 1 ? 0xFC00u : s ? 0xFF80u : 0xFF800000u; /* Inf */
+                        set_code(src, d.src_type, i, code);
+                    }
+                    if (g < COUNT_OF(given))
+                        d.scale = &given[g];
+                    d.block_columns = g < COUNT_OF(given) ? 0 : 192;
+                    check_quantize(&d);
+                }
+}
+
 /* Every E4M3 number times every scale, and back. */
 static void test_dequantize(void) {
     static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {5, 128}};
@@ -503,6 +527,7 @@ int main(int argc, char **argv) {
     TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
     TEST("quant: every dtype, path and shape of blocks", test_quantize)
     TEST("quant: a given scale", test_given_scale)
+    TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: and back", test_dequantize)
     TEST("quant: parts give the bits of the whole", test_split)
 #if HAVE_ENVIRONMENT
