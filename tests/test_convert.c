@@ -606,17 +606,14 @@ static void test_unbiased(const oracle_format *format) {
 
 /* ---- statistics ---- */
 
-/* The sum of squares as the contract has it: a group of 64 in fp32 where its sizes allow. The C library's fmaf, for clang
-   -ffast-math splits its own. */
-static float (*const volatile fused)(float, float, float) = fmaf;
-
+/* The sum of squares as the contract has it: a group of 64 in fp32 where its sizes allow. */
 static double sum_of_squares(const double *x, size_t n, const unsigned char *single) {
     volatile double sum = 0, wide;
     float lanes[32] = {0};
     size_t i, j;
     for (i = 0; i < n; i++) {
         if (single[i / 64])
-            lanes[i % 32] = fused((float)x[i], (float)x[i], lanes[i % 32]);
+            lanes[i % 32] = fmaf((float)x[i], (float)x[i], lanes[i % 32]);
         else {
             wide = x[i] * x[i];
             sum = sum + wide;
