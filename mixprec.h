@@ -465,8 +465,8 @@ typedef struct mixprec_statistics {
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
-       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-17 of themselves, noise also within
-       2^-44 of signal; see mixprec_stats. */
+       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-21 of themselves, noise also within
+       2^-48 of signal; see mixprec_stats. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
        from 2^127, [255] for Inf and NaN. */
@@ -1170,14 +1170,13 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
-   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. Counts
-   and extremes are exact. The sums have the same bits on every path: in a block of 4096 elements i % 32 is the lane of
-   element i; from +0 a lane takes the squares of its elements in order in fp32, each product and sum rounded once, as
-   fmaf does; at the end of the block the lanes are added in order to the f64 sum. A group of 64 elements (i / 64) whose
-   largest finite magnitude is neither zero nor in [2^-48, 2^60) adds its squares to the f64 sum instead, at once and one
-   by one. x is fp32: where src is f64 it is rounded to odd first if the rounding is to nearest even and `to` neither
-   f32, e8m0 nor i8, else all groups stay in f64. x - q is rounded to fp32, too. `to` is any dtype but f64. Options as
-   for mixprec_convert_ex, and NULL; the overflow policy is ignored. Errors as for mixprec_convert_ex. */
+   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. The
+   sums have the same bits on every path: element i is in lane i % 16 of group i / 64. The squares of a group are formed
+   and its four in a lane added, as (0 + 1) + (2 + 3), in fp32 (x - q is rounded to it, too); each lane's f64 sum takes
+   those of the groups in order; then lanes i and i + 8 are added, i and i + 4, and so on. A group from f64, or one whose
+   largest finite magnitude is neither zero nor in [2^-48, 2^60), stays in f64 instead and adds its elements to the
+   lanes one by one. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
+   policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
@@ -1953,22 +1952,25 @@ typedef struct mixprec_step_ {
 } mixprec_step_;
 
 #ifndef MIXPREC_NO_CONVERT
-/* What mixprec_stats has gathered so far. Element i of the array goes to lane i % 32 of the block i / 4096. */
-#define MIXPREC_TALLY_LANES_ 32
-#define MIXPREC_TALLY_BLOCK_ 4096
+/* What mixprec_stats has gathered so far. Element i of the array goes to lane i % 16 of the sums. */
+#define MIXPREC_TALLY_LANES_ 16
 typedef struct mixprec_tally_ {
     mixprec_statistics *stats;
-    float signals[MIXPREC_TALLY_LANES_], noises[MIXPREC_TALLY_LANES_]; /* of this block; stats has those before */
-    uint64_t amax, min_nonzero;                                        /* as f64 bits; Inf for none */
+    double signal[MIXPREC_TALLY_LANES_], noise[MIXPREC_TALLY_LANES_];
+    uint64_t amax, min_nonzero; /* as f64 bits; Inf for none */
+    /* Exponents in the window of 16 from `window` (modulo 256) as bit planes: of planes[s] elements the distance from
+       `window` has all the bits of s. Those outside are in stats->exponents; how many since the window was moved. */
+    uint64_t planes[16], missed;
+    uint32_t window;
     /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
        that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
     int32_t max, vanishing, normal, min_normal, shift;
-    /* Numbers with exponents between these are no extremes and do not overflow, and their squares fit fp32. */
+    /* Numbers with exponents between these are no extremes, do not overflow and stay normal. */
     uint32_t low, high;
 } mixprec_tally_;
 
 /* mixprec_stats squares in fp32 where the largest magnitude of a group of MIXPREC_UNIT_ elements is zero or from 2^-48
-   to below 2^60, as fp32 bits: the 128 squares of a lane do not overflow, and one that underflows is below 2^-53 of the largest. */
+   to below 2^60, as fp32 bits: no square overflows, and one that underflows is below 2^-53 of the largest. */
 #define MIXPREC_SQUARES_FROM_ 0x27800000
 #define MIXPREC_SQUARES_BELOW_ 0x5D800000
 #endif
@@ -1987,8 +1989,8 @@ typedef struct mixprec_kernels_ {
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
 #ifndef MIXPREC_NO_CONVERT
-    /* mixprec_stats to nearest even, of at most MIXPREC_TALLY_BLOCK_ elements: whole groups of MIXPREC_UNIT_ up to the
-       first one with Inf, NaN or a size whose square needs f64. Returns how many elements that were. May be NULL. */
+    /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
+       square needs f64. Returns how many elements that were. May be NULL. */
     size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
 #endif
 
@@ -2480,6 +2482,23 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
     }
     return (int)found;
 }
+
+#ifndef MIXPREC_NO_CONVERT
+/* Counts from the bit planes, and a new window: two binades above `exponent`, 13 below. */
+static void mixprec_tally_window_(mixprec_tally_ *t, uint32_t exponent) {
+    uint32_t bit, set;
+    for (bit = 1; bit < 16; bit <<= 1)
+        for (set = 0; set < 16; set++)
+            if (!(set & bit))
+                t->planes[set] -= t->planes[set | bit];
+    for (set = 0; set < 16; set++) {
+        t->stats->exponents[(t->window + set) & 0xFF] += t->planes[set];
+        t->planes[set] = 0;
+    }
+    t->window = (exponent - 13) & 0xFF;
+    t->missed = 0;
+}
+#endif
 
 #ifndef MIXPREC_NO_GEMM
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
@@ -3272,285 +3291,261 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
 #ifndef MIXPREC_NO_CONVERT
 /* ---- statistics ---- */
 
-/* Thresholds that the extremes so far imply; new ones as fp32 bits, min_nonzero may be 0 for none. */
+/* The exponents of a group that are not in the window. The window moves when there are many. */
+MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
+    uint32_t largest = 0;
+    size_t i;
+    for (i = 0; i < MIXPREC_UNIT_; i++) {
+        uint64_t other = others >> i & 1;
+        t->stats->exponents[exponents[i]] += other;
+        t->missed += other;
+        largest = exponents[i] > largest ? exponents[i] : largest;
+    }
+    if (t->missed > 256)
+        mixprec_tally_window_(t, largest);
+}
+
+/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
 static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
-    uint32_t limit = (uint32_t)(t->max < MIXPREC_SQUARES_BELOW_ ? t->max : MIXPREC_SQUARES_BELOW_) >> 23;
+    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
     uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
-    int64_t exponent;
     t->amax = bits > t->amax ? bits : t->amax;
     bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
     t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
-    exponent = (int64_t)(t->amax >> 52) - 1023 + 127;
-    t->high = exponent < 0 ? 0 : exponent < (int64_t)limit ? (uint32_t)exponent : limit;
-    limit = (MIXPREC_SQUARES_FROM_ >> 23) - 1;
-    exponent = (int64_t)(t->min_nonzero >> 52) - 1023 + 127;
-    t->low = exponent > 255 ? 255 : exponent > (int64_t)limit ? (uint32_t)exponent : limit;
+    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
+    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
+    t->high = amax >> 23 < high ? amax >> 23 : high;
+    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
 }
 
-/* counts[k] += how often bit k is set in 32 bytes, times 2^weight. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_count_bits_avx2_(uint32_t counts[8], __m256i bits, int weight) {
-    int k;
-    MIXPREC_UNROLL_ for (k = 7; k >= 0; k--, bits = _mm256_add_epi8(bits, bits)) counts[k] +=
-        (uint32_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_epi8(bits)) << weight;
+/* The same for a number in memory. gcc would gather counters into vectors, which takes longer than to add each. */
+#if defined(__GNUC__)
+#define MIXPREC_KEEP_STORED_(x) __asm__("" : "+m"(x))
+#else
+#define MIXPREC_KEEP_STORED_(x) ((void)0)
+#endif
+
+/* 64 distances from the window's first exponent as four bit planes, those in the window alone. Counting sets of planes
+   instead of the 16 distances takes a third of the operations. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes, uint64_t in, uint64_t a, uint64_t b,
+                                                               uint64_t c, uint64_t d) {
+    uint64_t ab = a & b, ac = a & c, ad = a & d, bc = b & c, bd = b & d, cd = c & d;
+#define MIXPREC_COUNT_(set, mask)                                                                                      \
+    planes[set] += (uint64_t)_mm_popcnt_u64(mask);                                                                     \
+    MIXPREC_KEEP_STORED_(planes[set]);
+    MIXPREC_COUNT_(0, in)
+    MIXPREC_COUNT_(1, a)
+    MIXPREC_COUNT_(2, b)
+    MIXPREC_COUNT_(3, ab)
+    MIXPREC_COUNT_(4, c)
+    MIXPREC_COUNT_(5, ac)
+    MIXPREC_COUNT_(6, bc)
+    MIXPREC_COUNT_(7, ab & c)
+    MIXPREC_COUNT_(8, d)
+    MIXPREC_COUNT_(9, ad)
+    MIXPREC_COUNT_(10, bd)
+    MIXPREC_COUNT_(11, ab & d)
+    MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
+#undef MIXPREC_COUNT_
 }
 
-/* A full adder for each bit: *sum becomes the sum; returns the carries. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_add_bits_avx2_(__m256i *sum, __m256i a, __m256i b) {
-    __m256i differ = _mm256_xor_si256(a, b);
-    __m256i carry = _mm256_or_si256(_mm256_and_si256(a, b), _mm256_and_si256(differ, *sum));
-    *sum = _mm256_xor_si256(differ, *sum);
-    return carry;
-}
-
-/* Counts n bytes by their values, most of which are from 13 below the largest of the first to 2 above: those become a
-   bit in one of two vectors, and carry-save adders count each bit's place (Harley and Seal's population count, see
-   Mula, Kurz and Lemire, "Faster population counts using AVX2 instructions"). The array must have room for whole 512. */
-MIXPREC_AVX2_ static void mixprec_tally_exponents_avx2_(uint64_t *counts, uint8_t *exponents, size_t n) {
-    const __m256i low = _mm256_setr_epi64x((int64_t)0x8040201008040201u, 0, (int64_t)0x8040201008040201u, 0);
-    const __m256i table[2] = {low, _mm256_slli_si256(low, 8)};
-    __m256i window, level[2][4], waiting[2][4]; /* level k counts in units of 2^k */
-    uint32_t near[16] = {0}, first = 0;         /* near: counts from `first` on */
-    size_t i;
-    int j, k, s;
-    for (i = 0; i < 32 && i < n; i++)
-        first = exponents[i] > first ? exponents[i] : first;
-    first = (first - 13) & 0xFF;
-    window = _mm256_set1_epi8((char)first);
-    for (i = n; i % 512; i++) {
-        exponents[i] = (uint8_t)first;
-        counts[first]--;
+/* Squares of 64 numbers, four of a lane in fp32, to the lanes' sums in f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4], const __m256 x[8]) {
+    __m256 s[8];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        s[j] = _mm256_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
     }
-    n = i;
-    MIXPREC_UNROLL_ for (s = 0; s < 2; s++) MIXPREC_UNROLL_ for (k = 0; k < 4; k++) level[s][k] =
-        _mm256_setzero_si256();
-    for (i = 0; i < n; i += 512) {
-        MIXPREC_UNROLL_ for (j = 0; j < 16; j++) {
-            __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(exponents + i + 32 * j));
-            /* Bit 7 is set outside of the window: such bytes become zero. */
-            __m256i distance = _mm256_adds_epu8(_mm256_sub_epi8(x, window), _mm256_set1_epi8(0x70));
-            uint32_t others = (uint32_t)_mm256_movemask_epi8(distance);
-            if (others) {
-                uint32_t zeros = others & (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(x, _mm256_setzero_si256()));
-                counts[0] += (uint64_t)_mm_popcnt_u32(zeros);
-                others ^= zeros;
-                for (k = 0; others >> k && k < 32; k++)
-                    counts[exponents[i + 32 * (size_t)j + (size_t)k]] += others >> k & 1;
-            }
-            MIXPREC_UNROLL_ for (s = 0; s < 2; s++) {
-                x = _mm256_shuffle_epi8(table[s], distance);
-                /* Level k takes an input from every 2^k vectors, and adds it to its sum when it has two. */
-                MIXPREC_UNROLL_ for (k = 0; k < 4; k++) {
-                    if ((j + 1) % (2 << k) == 0)
-                        x = mixprec_add_bits_avx2_(&level[s][k], waiting[s][k], x);
-                    else if ((j + 1) % (1 << k) == 0)
-                        waiting[s][k] = x;
-                }
-                if (j == 15)
-                    mixprec_count_bits_avx2_(near + 8 * s, x, 4);
-            }
-        }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        s[j] = _mm256_add_ps(s[j], s[j + 2]);
+        s[j + 4] = _mm256_add_ps(s[j + 4], s[j + 6]);
+        MIXPREC_KEEP_(s[j]);
+        MIXPREC_KEEP_(s[j + 4]);
+        s[j] = _mm256_add_ps(s[j], s[j + 4]);
+        sum[2 * j] = _mm256_add_pd(sum[2 * j], _mm256_cvtps_pd(_mm256_castps256_ps128(s[j])));
+        sum[2 * j + 1] = _mm256_add_pd(sum[2 * j + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(s[j], 1)));
     }
-    for (k = 0; k < 4; k++) {
-        mixprec_count_bits_avx2_(near, level[0][k], k);
-        mixprec_count_bits_avx2_(near + 8, level[1][k], k);
-    }
-    for (k = 0; k < 16; k++)
-        counts[(first + (uint32_t)k) & 0xFF] += near[k];
 }
 
-/* The exponents of 32 numbers, in some order: upper halves of two vectors in one, then bits 14 to 7 of those. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_exponents_avx2_(const __m256i x[4]) {
-    __m256i a = _mm256_blend_epi16(_mm256_srli_epi32(x[0], 16), x[1], 0xAA);
-    __m256i b = _mm256_blend_epi16(_mm256_srli_epi32(x[2], 16), x[3], 0xAA);
-    return _mm256_blendv_epi8(_mm256_srli_epi16(b, 7), _mm256_add_epi16(a, a), _mm256_set1_epi16((short)0xFF00));
-}
+/* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
+   tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
+   bits below: ties go away from zero, which the size of the error does not show. The others are looked at whole, and so
+   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| of
+   exponent E is rounded by adding and subtracting 2^(E + shift), whose last place is that of the format's number beside
+   |x|; below the least normal number by adding that number's anchor. */
+#define MIXPREC_WHOLE_ 8
 
-/* For mixprec_beyond_avx2_: above this there is nothing between `low` and `high`. */
-typedef struct mixprec_between_avx2_ {
-    __m256i first, rest;
-} mixprec_between_avx2_;
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ mixprec_between_avx2_ mixprec_between_of_avx2_(uint32_t low, uint32_t high) {
-    mixprec_between_avx2_ b;
-    b.first = _mm256_set1_epi8((char)(low + 1));
-    b.rest = _mm256_set1_epi8((char)(low + 1 < high ? 128 - (high - low - 1) : 128));
-    return b;
-}
-/* Is one of 64 exponents not between low and high? Those are at most 128 apart. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_beyond_avx2_(const mixprec_between_avx2_ *b, const __m256i x[2]) {
-    return _mm256_movemask_epi8(_mm256_or_si256(_mm256_adds_epu8(_mm256_sub_epi8(x[0], b->first), b->rest),
-                                                _mm256_adds_epu8(_mm256_sub_epi8(x[1], b->first), b->rest)));
-}
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_total_avx2_(__m256i x) {
-    __m128i y = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4E));
-    return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(y, _mm_shuffle_epi32(y, 0xB1)));
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_largest_avx2_(__m256i x) {
+MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
     __m128i y = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
     y = _mm_max_epu32(y, _mm_shuffle_epi32(y, 0x4E));
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(y, _mm_shuffle_epi32(y, 0xB1)));
 }
 
-/* What the loops below share. */
-typedef struct mixprec_gather_avx2_ {
-    mixprec_tally_ *tally;
-    __m256i amax, least;              /* least: less 1, so that zero is not it */
-    __m256i gone, small, zeros, over; /* how many: at most t->vanishing, below t->normal, zero, above t->max */
-    uint8_t exponents[MIXPREC_TALLY_BLOCK_];
-} mixprec_gather_avx2_;
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_gather_exponents_avx2_(mixprec_gather_avx2_ *g, __m256i exponents[2],
-                                                                        const float *src, size_t at) {
-    __m256i x[8];
-    int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] =
-        _mm256_loadu_si256((const __m256i *)(const void *)(src + at + 8 * (size_t)j));
-    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        exponents[j] = mixprec_exponents_avx2_(x + 4 * j);
-        _mm256_storeu_si256((__m256i *)(void *)(g->exponents + at + 32 * (size_t)j), exponents[j]);
-    }
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m256i b) {
+    return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* The groups up to the first one with a number that is a new extreme, overflows or does not become a normal number, as
-   exponents tell. |x| to the nearest of the format is found by adding half of a last place as an integer and dropping
-   the bits below: ties go away from zero, which the size of the error does not show. */
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ size_t mixprec_gather_usual_avx2_(mixprec_gather_avx2_ *g, const float *src, size_t at,
-                                                                  size_t n) {
-    mixprec_tally_ *t = g->tally;
-    const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
-    const uint32_t subnormal = (uint32_t)(t->min_normal >> 23) - 1;
-    const mixprec_between_avx2_ usual = mixprec_between_of_avx2_(t->low > subnormal ? t->low : subnormal, t->high);
-    __m256 signal[4], noise[4];
-    int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        signal[j] = _mm256_loadu_ps(t->signals + 8 * j);
-        noise[j] = _mm256_loadu_ps(t->noises + 8 * j);
-    }
-    for (; at < n; at += 64) {
-        __m256i exponents[2];
-        mixprec_gather_exponents_avx2_(g, exponents, src, at);
-        if (mixprec_beyond_avx2_(&usual, exponents))
-            break;
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-            __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(src + at + 8 * (size_t)j));
-            __m256 x = _mm256_castsi256_ps(bits), error;
-            error = _mm256_sub_ps(x, _mm256_castsi256_ps(_mm256_and_si256(_mm256_add_epi32(bits, half), keep)));
-            signal[j % 4] = _mm256_fmadd_ps(x, x, signal[j % 4]);
-            noise[j % 4] = _mm256_fmadd_ps(error, error, noise[j % 4]);
-        }
-    }
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        _mm256_storeu_ps(t->signals + 8 * j, signal[j]);
-        _mm256_storeu_ps(t->noises + 8 * j, noise[j]);
-    }
-    return at;
+/* Constants of the format. Kept, so that they are not made from general registers again and again. */
+typedef struct mixprec_format_avx2_ {
+    __m256i lift, least_anchor, max, normal, vanishing;
+} mixprec_format_avx2_;
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ mixprec_format_avx2_ mixprec_format_of_avx2_(const mixprec_tally_ *t) {
+    mixprec_format_avx2_ f;
+    f.lift = _mm256_set1_epi32(t->shift << 23);
+    f.least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
+    f.max = _mm256_set1_epi32(t->max);
+    f.normal = _mm256_set1_epi32(t->normal);
+    f.vanishing = _mm256_set1_epi32(t->vanishing);
+    MIXPREC_KEEP_(f.lift);
+    MIXPREC_KEEP_(f.least_anchor);
+    MIXPREC_KEEP_(f.max);
+    MIXPREC_KEEP_(f.normal);
+    MIXPREC_KEEP_(f.vanishing);
+    return f;
 }
 
-/* Extremes, zeros and overflow of a group. Returns 0 when the group is not for these kernels. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_gather_extremes_avx2_(mixprec_gather_avx2_ *g, const float *x) {
-    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256(), max = _mm256_set1_epi32(g->tally->max);
-    __m256i largest = zero, least = _mm256_set1_epi32(-1), zeros = zero, over = zero;
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, const mixprec_format_avx2_ *f,
+                                                                  __m256 error[8], const float *src, __m256i *amax,
+                                                                  __m256i *least) {
+    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256();
+    __m256i largest = zero, smallest = _mm256_set1_epi32(-1), gone = zero, small = zero, zeros = zero, over = zero;
     int j;
+    /* Less 1, so that zero is not the smallest. */
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(x + 8 * j)));
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
         largest = _mm256_max_epi32(largest, magnitude);
-        least = _mm256_min_epu32(least, _mm256_sub_epi32(magnitude, one));
-        zeros = _mm256_sub_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
-        over = _mm256_sub_epi32(over, _mm256_cmpgt_epi32(magnitude, max));
+        smallest = _mm256_min_epu32(smallest, _mm256_sub_epi32(magnitude, one));
     }
     if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_BELOW_ - 1))) ||
         (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_FROM_ - 1))) &&
          !_mm256_testz_si256(largest, largest)))
         return 0;
-    g->amax = _mm256_max_epi32(g->amax, largest);
-    g->least = _mm256_min_epu32(g->least, least);
-    g->zeros = _mm256_add_epi32(g->zeros, zeros);
-    g->over = _mm256_add_epi32(g->over, over);
+    *amax = _mm256_max_epi32(*amax, largest);
+    *least = _mm256_min_epu32(*least, smallest);
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+        __m256 size = _mm256_castsi256_ps(magnitude), sum, anchor;
+        anchor = _mm256_castsi256_ps(_mm256_max_epi32(
+            _mm256_add_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
+        sum = _mm256_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm256_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm256_sub_ps(size, sum);
+        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, f->vanishing)); /* 64 less those */
+        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(f->normal, magnitude));
+        zeros = _mm256_add_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, f->max)))
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            __m256i magnitude =
+                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
+            __m256i above = _mm256_cmpgt_epi32(magnitude, f->max);
+            error[j] =
+                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(f->max)),
+                                 _mm256_castsi256_ps(above));
+            over = _mm256_add_epi32(over, above);
+        }
+    {
+        /* Four counts of at most 64: bytes of one vector, negated above. */
+        uint32_t counts[4], k;
+        __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(gone, small), _mm256_hadd_epi32(zeros, over));
+        _mm_storeu_si128((__m128i *)(void *)counts,
+                         _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
+        for (k = 0; k < 4; k++)
+            counts[k] = 0 - counts[k];
+        counts[0] = 64 - counts[0];
+        t->stats->underflow += counts[0] - counts[2];
+        t->stats->subnormal += counts[1] - counts[0];
+        t->stats->zero += counts[2];
+        t->stats->overflow += counts[3];
+    }
     return 1;
 }
 
-/* Any groups, up to one that is not for these kernels, or to MIXPREC_USUAL_ in a row that the loop above could take (to
-   change between the loops costs more than fewer save), or to MIXPREC_FRESH_ with extremes, which are then known.
-   |x| of exponent E is rounded by adding and subtracting 2^(E + shift), whose last place is that of the format's number
-   beside |x|; below the least normal number by adding that number's anchor. */
-#define MIXPREC_USUAL_ 8
-#define MIXPREC_FRESH_ 16
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ size_t mixprec_gather_any_avx2_(mixprec_gather_avx2_ *g, const float *src, size_t at,
-                                                                size_t n) {
-    mixprec_tally_ *t = g->tally;
-    const uint32_t subnormal = (uint32_t)(t->min_normal >> 23) - 1;
-    const mixprec_between_avx2_ usual = mixprec_between_of_avx2_(t->low > subnormal ? t->low : subnormal, t->high);
-    const mixprec_between_avx2_ known = mixprec_between_of_avx2_(t->low, t->high);
-    const __m256i lift = _mm256_set1_epi32(t->shift << 23), exponent = _mm256_set1_epi32(0x7F800000);
-    const __m256i least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
-    const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
-    const __m256 max = _mm256_castsi256_ps(_mm256_set1_epi32(t->max));
-    __m256i gone = g->gone, small = g->small;
-    __m256 signal[4], noise[4];
-    int j, left = MIXPREC_USUAL_, fresh = MIXPREC_FRESH_;
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        signal[j] = _mm256_loadu_ps(t->signals + 8 * j);
-        noise[j] = _mm256_loadu_ps(t->noises + 8 * j);
-    }
-    for (; at < n && left; at += 64) {
-        __m256i exponents[2];
-        mixprec_gather_exponents_avx2_(g, exponents, src, at);
-        left = mixprec_beyond_avx2_(&usual, exponents) ? MIXPREC_USUAL_ : left - 1;
-        if (mixprec_beyond_avx2_(&known, exponents)) {
-            if (!mixprec_gather_extremes_avx2_(g, src + at))
-                break;
-            left = --fresh ? left : 0;
-        }
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-            __m256i magnitude =
-                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + at + 8 * (size_t)j)));
-            __m256 x = _mm256_castsi256_ps(magnitude), y, anchor;
-            anchor = _mm256_castsi256_ps(
-                _mm256_max_epi32(_mm256_add_epi32(_mm256_and_si256(magnitude, exponent), lift), least_anchor));
-            y = _mm256_add_ps(x, anchor);
-            MIXPREC_KEEP_(y);
-            y = _mm256_sub_ps(y, anchor);
-            MIXPREC_KEEP_(y);
-            y = _mm256_sub_ps(x, _mm256_min_ps(y, max));
-            signal[j % 4] = _mm256_fmadd_ps(x, x, signal[j % 4]);
-            noise[j % 4] = _mm256_fmadd_ps(y, y, noise[j % 4]);
-            gone = _mm256_sub_epi32(gone, _mm256_cmpgt_epi32(vanishing, magnitude));
-            small = _mm256_sub_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
-        }
-    }
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        _mm256_storeu_ps(t->signals + 8 * j, signal[j]);
-        _mm256_storeu_ps(t->noises + 8 * j, noise[j]);
-    }
-    g->gone = gone;
-    g->small = small;
-    return at;
-}
-
 MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
-    mixprec_gather_avx2_ g;
-    size_t count = 0, before;
-    uint32_t gone, zeros;
-    g.tally = t;
-    g.amax = g.gone = g.small = g.zeros = g.over = _mm256_setzero_si256();
-    g.least = _mm256_set1_epi32(-1);
-    mixprec_tally_range_(t, 0, 0);
-    do {
-        before = mixprec_gather_usual_avx2_(&g, src, count, n);
-        count = mixprec_gather_any_avx2_(&g, src, before, n);
-        mixprec_tally_range_(t, mixprec_largest_avx2_(g.amax),
-                             0 - mixprec_largest_avx2_(_mm256_xor_si256(g.least, _mm256_set1_epi32(-1))));
-    } while (count < n && count != before);
-    gone = mixprec_total_avx2_(g.gone);
-    zeros = mixprec_total_avx2_(g.zeros);
-    t->stats->zero += zeros;
-    t->stats->underflow += gone - zeros;
-    t->stats->subnormal += mixprec_total_avx2_(g.small) - gone;
-    t->stats->overflow += mixprec_total_avx2_(g.over);
-    mixprec_tally_exponents_avx2_(t->stats->exponents, g.exponents, count);
-    return count;
+    const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
+    const mixprec_format_avx2_ format = mixprec_format_of_avx2_(t);
+    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
+    __m256i window = _mm256_set1_epi8((char)t->window);
+    __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
+    __m256d signal[4], noise[4];
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
+        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        const float *from = src + i;
+        __m256i exponents[2], distance[2], outside = _mm256_setzero_si256();
+        __m256 x[8];
+        uint64_t in, plane[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            /* Upper halves of two vectors in one, without the signs; then the upper bytes of two, in some order. */
+            const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
+            __m256i a =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p), 16), _mm256_loadu_si256(p + 1), 0xAA);
+            __m256i b =
+                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p + 2), 16), _mm256_loadu_si256(p + 3), 0xAA);
+            a = _mm256_srli_epi16(_mm256_slli_epi16(a, 1), 8);
+            b = _mm256_srli_epi16(_mm256_slli_epi16(b, 1), 8);
+            exponents[j] = _mm256_packus_epi16(a, b);
+            distance[j] = _mm256_sub_epi8(exponents[j], window);
+            outside = _mm256_or_si256(
+                outside, _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_max_epu8(exponents[j], high), exponents[j]),
+                                         _mm256_cmpeq_epi8(_mm256_min_epu8(exponents[j], low), exponents[j])));
+        }
+        if (!whole && !_mm256_testz_si256(outside, outside))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
+                bits = _mm256_and_si256(_mm256_add_epi32(bits, half), keep);
+                x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
+            }
+        } else {
+            if (!mixprec_tally_whole_avx2_(t, &format, x, from, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                                     0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+                high = _mm256_set1_epi8((char)t->high);
+                low = _mm256_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx2_(noise, x);
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm256_loadu_ps(from + 8 * j);
+        mixprec_add_squares_avx2_(signal, x);
+        in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], _mm256_set1_epi8(15)), distance[0]),
+                                  _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], _mm256_set1_epi8(15)), distance[1]));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
+            in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
+        mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
+        if (~in) {
+            const __m256i zero = _mm256_setzero_si256();
+            uint64_t zeros = ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero),
+                                                        _mm256_cmpeq_epi8(exponents[1], zero));
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
+                _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm256_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
+        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
+    }
+    return i;
 }
 #endif
 
@@ -4753,6 +4748,173 @@ MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_
         mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors);
     else
         mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+}
+#endif
+
+#ifndef MIXPREC_NO_CONVERT
+/* ---- statistics, as in [VEC-AVX2] ---- */
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d sum[2], const __m512 x[4]) {
+    __m512 s[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        s[j] = _mm512_mul_ps(x[j], x[j]);
+        MIXPREC_KEEP_(s[j]);
+    }
+    s[0] = _mm512_add_ps(s[0], s[1]);
+    s[2] = _mm512_add_ps(s[2], s[3]);
+    MIXPREC_KEEP_(s[0]);
+    MIXPREC_KEEP_(s[2]);
+    s[0] = _mm512_add_ps(s[0], s[2]);
+    sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(s[0])));
+    sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
+}
+
+/* Constants of the format. Kept, so that they are not made from general registers again and again. */
+typedef struct mixprec_format_avx512_ {
+    __m512i lift, least_anchor, max, normal, vanishing;
+} mixprec_format_avx512_;
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ mixprec_format_avx512_ mixprec_format_of_avx512_(const mixprec_tally_ *t) {
+    mixprec_format_avx512_ f;
+    f.lift = _mm512_set1_epi32(t->shift << 23);
+    f.least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
+    f.max = _mm512_set1_epi32(t->max);
+    f.normal = _mm512_set1_epi32(t->normal);
+    f.vanishing = _mm512_set1_epi32(t->vanishing);
+    MIXPREC_KEEP_(f.lift);
+    MIXPREC_KEEP_(f.least_anchor);
+    MIXPREC_KEEP_(f.max);
+    MIXPREC_KEEP_(f.normal);
+    MIXPREC_KEEP_(f.vanishing);
+    return f;
+}
+
+/* The errors of a group that is looked at whole; 0 when that is not for this function. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_tally_whole_avx512_(mixprec_tally_ *t,
+                                                                      const mixprec_format_avx512_ *f, __m512 error[4],
+                                                                      const __m512 x[4], __m512i *amax,
+                                                                      __m512i *least) {
+    __m512i magnitude[4], largest, smallest;
+    uint64_t gone = 0, small = 0;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] =
+        _mm512_and_si512(_mm512_castps_si512(x[j]), _mm512_set1_epi32(0x7FFFFFFF));
+    largest =
+        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
+    smallest =
+        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
+    if (_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_BELOW_)) ||
+        (!_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_FROM_)) &&
+         _mm512_test_epi32_mask(largest, largest)))
+        return 0;
+    *amax = _mm512_max_epi32(*amax, largest);
+    if (_mm512_testn_epi32_mask(smallest, smallest)) {
+        uint64_t zeros = 0;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
+            zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
+        }
+        t->stats->zero += zeros;
+        t->stats->underflow -= zeros;
+    } else
+        *least = _mm512_min_epu32(*least, _mm512_sub_epi32(smallest, _mm512_set1_epi32(1)));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m512 size = _mm512_castsi512_ps(magnitude[j]), sum, anchor;
+        anchor = _mm512_castsi512_ps(_mm512_max_epi32(
+            _mm512_add_epi32(_mm512_and_si512(magnitude[j], _mm512_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
+        sum = _mm512_add_ps(size, anchor);
+        MIXPREC_KEEP_(sum);
+        sum = _mm512_sub_ps(sum, anchor);
+        MIXPREC_KEEP_(sum);
+        error[j] = _mm512_sub_ps(size, sum);
+        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], f->vanishing));
+        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], f->normal));
+    }
+    t->stats->underflow += gone;
+    t->stats->subnormal += small - gone;
+    if (_mm512_cmpgt_epi32_mask(largest, f->max))
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], f->max);
+            error[j] =
+                _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(f->max));
+            t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
+        }
+    return 1;
+}
+
+MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
+    const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
+    const mixprec_format_avx512_ format = mixprec_format_of_avx512_(t);
+    __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
+    __m512i window = _mm512_set1_epi8((char)t->window);
+    __m512i high = _mm512_set1_epi8((char)t->high), low = _mm512_set1_epi8((char)t->low);
+    __m512d signal[2], noise[2];
+    __m512i bit[5]; /* of a distance: the four planes, and those outside of the window */
+    size_t i;
+    int j, whole = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 5; j++) {
+        bit[j] = _mm512_set1_epi8((char)(j < 4 ? 1 << j : 0xF0));
+        MIXPREC_KEEP_(bit[j]);
+    }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        signal[j] = _mm512_loadu_pd(t->signal + 8 * j);
+        noise[j] = _mm512_loadu_pd(t->noise + 8 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        __m512i bits[4], exponents, distance;
+        __m512 x[4], error[4];
+        uint64_t in, a, b, c, d;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            x[j] = _mm512_loadu_ps(src + i + 16 * j);
+            bits[j] = _mm512_castps_si512(x[j]);
+        }
+        /* Upper halves, without their signs; then their upper bytes, in some order. */
+        exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
+        distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
+        exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
+        if (!whole &&
+            !_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, low)))
+            whole = MIXPREC_WHOLE_;
+        if (!whole) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
+                _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
+        } else {
+            if (!mixprec_tally_whole_avx512_(t, &format, error, x, &amax, &least))
+                break;
+            if (--whole == 0) {
+                mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
+                                     (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+                high = _mm512_set1_epi8((char)t->high);
+                low = _mm512_set1_epi8((char)t->low);
+            }
+        }
+        mixprec_add_squares_avx512_(signal, x);
+        mixprec_add_squares_avx512_(noise, error);
+        distance = _mm512_sub_epi8(exponents, window);
+        in = _mm512_testn_epi8_mask(distance, bit[4]);
+        a = _mm512_mask_test_epi8_mask(in, distance, bit[0]);
+        b = _mm512_mask_test_epi8_mask(in, distance, bit[1]);
+        c = _mm512_mask_test_epi8_mask(in, distance, bit[2]);
+        d = _mm512_mask_test_epi8_mask(in, distance, bit[3]);
+        mixprec_tally_planes_(t->planes, in, a, b, c, d);
+        if (~in) {
+            uint64_t zeros = _mm512_mask_testn_epi8_mask(~in, exponents, exponents);
+            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+            if (~in & ~zeros) {
+                uint8_t bytes[64];
+                _mm512_storeu_si512(bytes, exponents);
+                mixprec_tally_others_(t, bytes, ~in & ~zeros);
+                window = _mm512_set1_epi8((char)t->window);
+            }
+        }
+    }
+    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax), (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        _mm512_storeu_pd(t->signal + 8 * j, signal[j]);
+        _mm512_storeu_pd(t->noise + 8 * j, noise[j]);
+    }
+    return i;
 }
 #endif
 
@@ -6424,58 +6586,39 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* sum + x * x, rounded once; sum is not negative. */
-static float mixprec_add_square_(float sum, float x) {
-#ifdef __FP_FAST_FMAF
-    return __builtin_fmaf(x, x, sum);
-#else
-    /* The square is exact in f64. Where the sum is not, its error tells how to round it to odd instead, after which the
-       rounding to fp32 is right (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums"). */
-    double square = (double)x * (double)x, y = (double)sum, wide = square + y, rest;
-    MIXPREC_KEEP_(wide);
-    rest = wide - (square > y ? square : y);
-    MIXPREC_KEEP_(rest);
-    rest = (square > y ? y : square) - rest;
-    if (rest != 0) {
-        uint64_t bits = mixprec_f64_bits_(wide);
-        wide = mixprec_f64_from_bits_(bits & 1 ? bits : rest > 0 ? bits + 1 : bits - 1);
-    }
-    return (float)wide;
-#endif
-}
-/* The squares of a group, added to the lanes, or where those are NULL to the sum in f64. */
-static void mixprec_tally_squares_(float *lanes, double *sum, const double *x) {
+/* Squares apart from sums, through memory: no compiler contracts or reorders them. */
+MIXPREC_NOINLINE_ void mixprec_square_f32_(float *x, size_t n) {
     size_t i;
-    for (i = 0; i < MIXPREC_UNIT_; i++)
-        if (lanes) {
-            float *lane = &lanes[i % MIXPREC_TALLY_LANES_];
-            *lane = mixprec_add_square_(*lane, (float)x[i]);
-        } else {
-            *sum += mixprec_times_(x[i], x[i]);
-            MIXPREC_KEEP_(*sum);
-        }
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
 }
-/* The end of a block. */
-static void mixprec_tally_lanes_(mixprec_tally_ *t) {
-    double signal = t->stats->signal, noise = t->stats->noise;
+MIXPREC_NOINLINE_ void mixprec_square_f64_(double *x, size_t n) {
     size_t i;
-    for (i = 0; i < MIXPREC_TALLY_LANES_; i++) {
-        signal += (double)t->signals[i];
-        MIXPREC_KEEP_(signal);
-        noise += (double)t->noises[i];
-        MIXPREC_KEEP_(noise);
-        t->signals[i] = t->noises[i] = 0;
+    for (i = 0; i < n; i++)
+        x[i] *= x[i];
+}
+/* The squares of a group, added to the sums of their lanes. */
+static void mixprec_tally_squares_(double *lanes, double *x, int narrow) {
+    size_t i;
+    if (narrow) {
+        float squares[MIXPREC_UNIT_];
+        for (i = 0; i < MIXPREC_UNIT_; i++)
+            squares[i] = (float)x[i];
+        mixprec_square_f32_(squares, MIXPREC_UNIT_);
+        mixprec_add_f32_(squares, squares + 16, 16);
+        mixprec_add_f32_(squares + 32, squares + 48, 16);
+        mixprec_add_f32_(squares, squares + 32, 16);
+        for (i = 0; i < MIXPREC_TALLY_LANES_; i++)
+            x[i] = (double)squares[i];
+        mixprec_add_f64_(lanes, x, MIXPREC_TALLY_LANES_);
+    } else {
+        mixprec_square_f64_(x, MIXPREC_UNIT_);
+        for (i = 0; i < MIXPREC_UNIT_; i += MIXPREC_TALLY_LANES_)
+            mixprec_add_f64_(lanes, x + i, MIXPREC_TALLY_LANES_);
     }
-    t->stats->signal = signal;
-    t->stats->noise = noise;
 }
 
-/* Are the vector kernels' methods those for this format and mode? They see f64 rounded to odd. */
-static int mixprec_tally_is_simple_(const mixprec_tally_ *t, const mixprec_how_ *how) {
-    return how->round == MIXPREC_ROUND_NEAREST_EVEN && t->shift;
-}
-
-/* A group of `count` elements, from f64 or, where wide is NULL, fp32, in any mode. */
+/* A group of `count` elements, from f64 or, where single is not NULL, fp32, in any mode. */
 static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
                                  const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how) {
     static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
@@ -6489,13 +6632,12 @@ static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_
     mixprec_statistics *stats = t->stats;
     uint64_t amax = 0;
     size_t i;
-    int narrow;
-    if (wide) {
-        mixprec_copy_(x, wide, count * sizeof *x);
-        mixprec_store_f64_(kernels, codes, to, x, count, how);
-    } else {
+    if (single) {
         mixprec_convert_run_(kernels, x, MIXPREC_F64, single, MIXPREC_F32, count, &exact, 1.0f);
         mixprec_store_(kernels, codes, to, single, count, how);
+    } else {
+        mixprec_copy_(x, wide, count * sizeof *x);
+        mixprec_store_f64_(kernels, codes, to, x, count, how);
     }
     mixprec_convert_run_(kernels, q, MIXPREC_F64, codes, to, count, &exact, 1.0f);
     for (i = 0; i < count; i++) {
@@ -6518,68 +6660,28 @@ static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_
         amax = bits > amax ? bits : amax;
         if (bits != 0 && bits < t->min_nonzero)
             t->min_nonzero = bits;
-        if (kept > infinity)
-            q[i] = 0;
+        q[i] = kept > infinity ? x[i] : x[i] - q[i];
     }
     t->amax = amax > t->amax ? amax : t->amax;
-    narrow = amax == 0 || (amax >= mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_FROM_) &&
-                           amax < mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_BELOW_));
-    if (wide) {
-        float odd[MIXPREC_UNIT_];
-        narrow = narrow && mixprec_tally_is_simple_(t, how);
-        mixprec_load_odd_c_(odd, x, MIXPREC_UNIT_);
-        for (i = 0; i < MIXPREC_UNIT_ && narrow; i++)
-            x[i] = (double)odd[i];
+    {
+        int narrow = single && (amax == 0 || (amax >= mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_FROM_) &&
+                                              amax < mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_BELOW_)));
+        mixprec_tally_squares_(t->signal, x, narrow);
+        mixprec_tally_squares_(t->noise, q, narrow);
     }
-    for (i = 0; i < count; i++)
-        q[i] = x[i] - q[i];
-    mixprec_tally_squares_(narrow ? t->signals : NULL, &stats->signal, x);
-    mixprec_tally_squares_(narrow ? t->noises : NULL, &stats->noise, q);
 }
 
-/* The vector kernel for f64, of which `odd` is the same rounded to odd: that keeps their order but for equal ones, so
-   the kernel is told extremes one last place away, and where it finds others they are looked for in f64. */
-static size_t mixprec_tally_odd_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *odd,
-                                 const double *wide, size_t n) {
-    const uint64_t infinity = (uint64_t)0x7FF << 52;
-    double extremes[2];
-    float rounded[2];
-    uint64_t amax = t->amax, min_nonzero = t->min_nonzero, known[2];
-    size_t i, count;
-    extremes[0] = mixprec_f64_from_bits_(amax);
-    extremes[1] = mixprec_f64_from_bits_(min_nonzero);
-    mixprec_load_odd_c_(rounded, extremes, 2);
-    if (amax)
-        t->amax = mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(rounded[0]) - 1);
-    if (min_nonzero != infinity)
-        t->min_nonzero = mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(rounded[1]) + 1);
-    known[0] = t->amax;
-    known[1] = t->min_nonzero;
-    count = kernels->tally(t, odd, n);
-    if (t->amax != known[0] || t->min_nonzero != known[1])
-        for (i = 0; i < count; i++) {
-            uint64_t bits = mixprec_f64_bits_(wide[i]) & ~((uint64_t)1 << 63);
-            amax = bits > amax ? bits : amax;
-            min_nonzero = bits && bits < min_nonzero ? bits : min_nonzero;
-        }
-    t->amax = amax;
-    t->min_nonzero = min_nonzero;
-    return count;
-}
-
-/* Part of a block: of fp32, or, where wide is not NULL, of that, which is f64, and x the same rounded to odd. */
-static void mixprec_tally_part_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, const double *wide,
-                                size_t n, mixprec_dtype to, mixprec_how_ how) {
+static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
+                                  mixprec_dtype to, mixprec_how_ how) {
     while (n) {
-        size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_, count = 0;
-        if (whole && kernels->tally && mixprec_tally_is_simple_(t, &how))
-            count = wide ? mixprec_tally_odd_(kernels, t, x, wide, whole) : kernels->tally(t, x, whole);
+        size_t count = 0;
+        if (how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift)
+            count = kernels->tally(t, x, n / MIXPREC_UNIT_ * MIXPREC_UNIT_);
         if (!count) {
             count = mixprec_min_(n, MIXPREC_UNIT_);
-            mixprec_tally_group_(kernels, t, wide, x, count, to, &how);
+            mixprec_tally_group_(kernels, t, NULL, x, count, to, &how);
         }
         x += count;
-        wide += wide ? count : 0;
         n -= count;
         how.index += count;
     }
@@ -6600,51 +6702,45 @@ static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
     }
 }
 
-/* Elements at a time from types that the kernels do not read. */
-#ifdef MIXPREC_NO_STDLIB
-#define MIXPREC_TALLY_BUFFER_ MIXPREC_BLOCK_
-#else
-#define MIXPREC_TALLY_BUFFER_ 1024
-#endif
-
 MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
                                           mixprec_dtype src_type, size_t n, mixprec_dtype to,
                                           const mixprec_how_ *options, float scale) {
     const uint64_t infinity = (uint64_t)0x7FF << 52;
-    const int scaled = mixprec_f32_bits_(scale) != 0x3F800000u;
     mixprec_tally_ t = MIXPREC_ZERO_;
     mixprec_how_ how = *options;
     size_t i, count;
     t.stats = stats;
     t.min_nonzero = infinity;
     mixprec_tally_format_(&t, to);
+    mixprec_tally_window_(&t, 127);
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
-    for (i = 0; i < n; i += count) {
-        const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
-        float x[MIXPREC_TALLY_BUFFER_];
-        how.index = options->index + i;
-        count = mixprec_min_(n - i, MIXPREC_TALLY_BUFFER_);
-        if (src_type == MIXPREC_F64) {
-            double product[MIXPREC_TALLY_BUFFER_];
-            const double *wide = (const double *)(const void *)from;
-            if (scaled) {
-                mixprec_scale_f64_(product, wide, count, (double)scale);
-                wide = product;
+    if (src_type == MIXPREC_F32 && mixprec_f32_bits_(scale) == 0x3F800000u)
+        mixprec_tally_floats_(kernels, &t, (const float *)src, n, to, how);
+    else
+        for (i = 0; i < n; i += count) {
+            const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
+            how.index = options->index + i;
+            if (src_type == MIXPREC_F64) {
+                double x[MIXPREC_UNIT_];
+                count = mixprec_min_(n - i, MIXPREC_UNIT_);
+                mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
+                mixprec_tally_group_(kernels, &t, x, NULL, count, to, &how);
+            } else {
+                float x[MIXPREC_BLOCK_];
+                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                mixprec_load_(kernels, x, from, src_type, count);
+                if (mixprec_f32_bits_(scale) != 0x3F800000u)
+                    mixprec_scale_(kernels, x, x, count, scale);
+                mixprec_tally_floats_(kernels, &t, x, count, to, how);
             }
-            mixprec_load_f64_odd_(kernels, x, wide, count);
-            mixprec_tally_part_(kernels, &t, x, wide, count, to, how);
-        } else if (src_type == MIXPREC_F32 && !scaled) {
-            count = mixprec_min_(n - i, MIXPREC_TALLY_BLOCK_);
-            mixprec_tally_part_(kernels, &t, (const float *)(const void *)from, NULL, count, to, how);
-        } else {
-            mixprec_load_(kernels, x, from, src_type, count);
-            if (scaled)
-                mixprec_scale_(kernels, x, x, count, scale);
-            mixprec_tally_part_(kernels, &t, x, NULL, count, to, how);
         }
-        if ((i + count) % MIXPREC_TALLY_BLOCK_ == 0 || i + count == n)
-            mixprec_tally_lanes_(&t);
+    mixprec_tally_window_(&t, 0);
+    for (count = MIXPREC_TALLY_LANES_ / 2; count; count /= 2) {
+        mixprec_add_f64_(t.signal, t.signal + count, count);
+        mixprec_add_f64_(t.noise, t.noise + count, count);
     }
+    stats->signal = t.signal[0];
+    stats->noise = t.noise[0];
     stats->amax = mixprec_f64_from_bits_(t.amax);
     stats->min_nonzero = mixprec_f64_from_bits_(t.min_nonzero == infinity ? 0 : t.min_nonzero);
     stats->count = n;
@@ -8716,7 +8812,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
-        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx2_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                     \
+        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                   \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx512_),                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_NEON_                                                                                           \

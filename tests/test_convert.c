@@ -606,39 +606,36 @@ static void test_unbiased(const oracle_format *format) {
 
 /* ---- statistics ---- */
 
-/* The sum of squares as the contract has it: a group of 64 in fp32 where its sizes allow. */
+/* The sum of squares as the contract has it: a group of 64 in fp32 where its sizes allow, four to a lane. */
 static double sum_of_squares(const double *x, size_t n, const unsigned char *single) {
-    volatile double sum = 0, wide;
-    float lanes[32] = {0};
+    volatile double lanes[16] = {0}, wide;
     size_t i, j;
-    for (i = 0; i < n; i++) {
-        if (single[i / 64])
-            lanes[i % 32] = fmaf((float)x[i], (float)x[i], lanes[i % 32]);
-        else {
-            wide = x[i] * x[i];
-            sum = sum + wide;
-        }
-        for (j = 0; j < 32 && (i + 1 == n || i % 4096 == 4095); j++) {
-            sum = sum + (double)lanes[j];
-            lanes[j] = 0;
+    for (i = 0; i < n; i += 64) {
+        double group[64] = {0};
+        for (j = 0; j < 64 && i + j < n; j++)
+            group[j] = x[i + j];
+        for (j = 0; j < 64; j++) {
+            if (single[i / 64] && j < 16) {
+                volatile float s[4], sum;
+                int k;
+                for (k = 0; k < 4; k++) {
+                    s[k] = (float)group[j + 16 * (size_t)k];
+                    s[k] = s[k] * s[k];
+                }
+                s[0] = s[0] + s[1];
+                s[2] = s[2] + s[3];
+                sum = s[0] + s[2];
+                lanes[j] = lanes[j] + (double)sum;
+            } else if (!single[i / 64]) {
+                wide = group[j] * group[j];
+                lanes[j % 16] = lanes[j % 16] + wide;
+            }
         }
     }
-    return sum;
-}
-
-/* To fp32, rounded to odd. */
-static float round_to_odd(double x) {
-    volatile float y = (float)x;
-    uint32_t bits;
-    float z = y;
-    if ((double)y == x)
-        return y;
-    if (fabs((double)y) > fabs(x))
-        z = nextafterf(y, 0.0f);
-    memcpy(&bits, &z, 4);
-    bits |= 1;
-    memcpy(&z, &bits, 4);
-    return z;
+    for (i = 8; i; i /= 2)
+        for (j = 0; j < i; j++)
+            lanes[j] = lanes[j] + lanes[j + i];
+    return lanes[0];
 }
 
 /* x87 rounds a double twice. */
@@ -652,18 +649,17 @@ static int same_sum(double got, double want, size_t n) {
 #endif
 }
 
-#define STATS_COUNT 5000 /* more than a block of 4096 */
+#define STATS_COUNT 4000
 
 static void check_stats(const void *source, mixprec_dtype from, size_t n, mixprec_dtype to,
                         const mixprec_convert_options *options) {
     const oracle_format *format = oracle_format_of(to);
     const int has_subnormals = format->family != ORACLE_POWERS && format->family != ORACLE_INTEGERS;
-    const int is_odd = from == MIXPREC_F64 && options->round == MIXPREC_ROUND_NEAREST_EVEN && to != MIXPREC_F32;
     const uint64_t max = oracle_bits(oracle_value(format, format->finite - 1));
     const uint64_t min_normal = has_subnormals ? oracle_bits(oracle_value(format, 1u << format->mantissa_bits)) : 0;
     mixprec_statistics got, want;
     uint64_t amax = 0, min_nonzero = ORACLE_INF, exponents[256] = {0};
-    static double numbers[STATS_COUNT], errors[STATS_COUNT], narrowed[STATS_COUNT];
+    static double numbers[STATS_COUNT], errors[STATS_COUNT];
     static unsigned char single[STATS_COUNT / 64 + 1];
     double signal, noise;
     uint64_t group_amax = 0;
@@ -678,16 +674,15 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
         int exponent;
         if (i % 64 == 0)
             group_amax = 0;
-        numbers[i] = narrowed[i] = 0;
+        numbers[i] = errors[i] = 0;
         if (options->scale > 0)
             x = product(x, from, options->scale);
         magnitude = x % ORACLE_SIGN;
         want.nan += magnitude > ORACLE_INF;
         want.inf += magnitude == ORACLE_INF;
         group_amax = magnitude < ORACLE_INF && magnitude > group_amax ? magnitude : group_amax;
-        single[i / 64] = (from != MIXPREC_F64 || (is_odd && has_subnormals)) &&
-                         (group_amax == 0 ||
-                          (group_amax >= oracle_bits(ldexp(1.0, -48)) && group_amax < oracle_bits(ldexp(1.0, 60))));
+        single[i / 64] = from != MIXPREC_F64 && (group_amax == 0 || (group_amax >= oracle_bits(ldexp(1.0, -48)) &&
+                                                                     group_amax < oracle_bits(ldexp(1.0, 60))));
         if (magnitude >= ORACLE_INF) {
             exponents[255]++;
             continue;
@@ -707,12 +702,7 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
         min_nonzero = magnitude > 0 && magnitude < min_nonzero ? magnitude : min_nonzero;
         numbers[i] = oracle_double(x);
         /* What has no number in the format is lost whole. */
-        narrowed[i] = q % ORACLE_SIGN > ORACLE_INF ? 0.0 : oracle_double(q);
-    }
-    for (i = 0; i < n; i++) {
-        if (from == MIXPREC_F64 && single[i / 64])
-            numbers[i] = (double)round_to_odd(numbers[i]);
-        errors[i] = numbers[i] - narrowed[i];
+        errors[i] = q % ORACLE_SIGN > ORACLE_INF ? numbers[i] : numbers[i] - oracle_double(q);
     }
     signal = sum_of_squares(numbers, n, single);
     noise = sum_of_squares(errors, n, single);
