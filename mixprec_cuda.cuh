@@ -102,8 +102,9 @@ mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const 
                                        size_t n, const mixprec_convert_options *options, mixprec_cuda_stream stream);
 
 /* One tensor of a list: n elements read from src, n written to dst. Where a function has dst_type and src_type these
-   are f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size.
-   Lists may be of any length and are not kept. Fastest where pointers are 16-byte aligned. */
+   are f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size,
+   any other overlap is MIXPREC_ERR_OVERLAP. Lists may be of any length, with empty tensors, and are not kept; a launch
+   takes 46 tensors. The whole list is checked before the first launch. Fastest where pointers are 16-byte aligned. */
 typedef struct mixprec_cuda_tensor {
     void *dst;
     const void *src;
@@ -186,9 +187,8 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 /* ---- norms and fp8 ---- */
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
-   fp32, so one beyond 1.8e19 gives Inf; sums of eight in fp32, then in f64, in an order that
-   depends on the sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else
-   MIXPREC_ERR_WORKSPACE. */
+   fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
+   sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
@@ -208,14 +208,12 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
 mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  mixprec_cuda_stream stream);
 
-/* scale[i] = the factor that brings amax[i] to the largest number of e4m3 or e5m2, as TransformerEngine's current
-   scaling computes it: max / amax, 1 when amax is 0, Inf or NaN, FLT_MAX instead of Inf; power_of_two: with the
-   mantissa cleared. inverse[i] = 1 / scale[i], which mixprec_scales takes; may be NULL. */
+/* scale[i] = mixprec_scale_of_amax(amax[i], dtype, power_of_two), dtype being e4m3 or e5m2; inverse[i] = 1 / scale[i],
+   which mixprec_scales takes; inverse may be NULL. */
 mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
                                       mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
 
-/* mixprec_quantize of a tensor with a given scale, in one pass: dst = narrow(src * *scale) to e4m3 or e5m2, saturated.
-   Zero and NULL mean the common case. */
+/* One tensor of a list, to be quantised with a given scale. Zero and NULL mean the common case. */
 typedef struct mixprec_cuda_quantized {
     void *dst;
     const void *src;
@@ -228,6 +226,9 @@ typedef struct mixprec_cuda_quantized {
     uint64_t offset;
     const uint64_t *step; /* NULL: 0 */
 } mixprec_cuda_quantized;
+
+/* As mixprec_quantize of every tensor of the list with .scale, in one pass: dst = narrow(src * *scale) to e4m3 or e5m2,
+   saturated. *scale is taken as it is. */
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream);
 
@@ -238,7 +239,7 @@ mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t 
 mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
                                                    mixprec_cuda_stream stream);
 
-/* mixprec_quantize of a matrix with a scale for each block: rows x columns, row-major without gaps. */
+/* One matrix of a list, to be quantised with a scale for each block: rows x columns, row-major without gaps. */
 typedef struct mixprec_cuda_quantized_blocks {
     void *dst;
     const void *src;
@@ -247,7 +248,7 @@ typedef struct mixprec_cuda_quantized_blocks {
 } mixprec_cuda_quantized_blocks;
 
 /* As mixprec_quantize of every matrix of the list, to nearest even, with blocks of block_rows (1 or 128) x 128 elements:
-   each has the scale that mixprec_cuda_fp8_scale computes from its own amax, and leaves 1 / scale in inverse: the values
+   each has the scale that mixprec_scale_of_amax has for its own amax, and leaves 1 / scale in inverse: the values
    of a mixprec_scales {inverse, block_rows, 128}. dst is e4m3 or e5m2. dst, inverse and src must not overlap:
    MIXPREC_ERR_OVERLAP. MIXPREC_ERR_RANGE for other block_rows. */
 mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks *list, size_t count,
