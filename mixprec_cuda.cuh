@@ -102,8 +102,9 @@ mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const 
                                        size_t n, const mixprec_convert_options *options, mixprec_cuda_stream stream);
 
 /* One tensor of a list: n elements read from src, n written to dst. Where a function has dst_type and src_type these
-   are f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size.
-   Lists may be of any length and are not kept. Fastest where pointers are 16-byte aligned. */
+   are f32, f16, bf16, e4m3 or e5m2, the same for the whole list. dst may be src itself where the dtypes have one size,
+   any other overlap is MIXPREC_ERR_OVERLAP. Lists may be of any length, with empty tensors, and are not kept; a launch
+   takes 46 tensors. The whole list is checked before the first launch. Fastest where pointers are 16-byte aligned. */
 typedef struct mixprec_cuda_tensor {
     void *dst;
     const void *src;
@@ -114,12 +115,20 @@ typedef struct mixprec_cuda_tensor {
 mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
                                          mixprec_dtype src_type, mixprec_overflow overflow, mixprec_cuda_stream stream);
 
-/* dst (rows x columns) and transposed (columns x rows), both row-major without gaps, = narrow(src * *scale), one
-   rounding in fp32 for the product, then to nearest even. dst may be NULL; scale (a device pointer) too, meaning 1. The
-   dtypes as for lists. No overlap: MIXPREC_ERR_OVERLAP. */
-mixprec_status mixprec_cuda_convert_transpose(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
-                                              mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
-                                              mixprec_overflow overflow, mixprec_cuda_stream stream);
+/* One matrix of a list, to be converted and transposed: rows x columns, row-major without gaps. */
+typedef struct mixprec_cuda_transposed {
+    void *dst; /* rows x columns; NULL: not wanted */
+    const void *src;
+    size_t rows, columns;
+    void *transposed;   /* columns x rows */
+    const float *scale; /* NULL: 1 */
+} mixprec_cuda_transposed;
+
+/* dst and transposed = narrow(src * *scale) of every matrix of the list, one rounding in fp32 for the product, then to
+   nearest even. dst, transposed and src must not overlap: MIXPREC_ERR_OVERLAP. MIXPREC_ERR_OVERFLOW as above. */
+mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *list, size_t count, mixprec_dtype dst_type,
+                                              mixprec_dtype src_type, mixprec_overflow overflow,
+                                              mixprec_cuda_stream stream);
 
 /* ---- matrices ---- */
 
@@ -178,9 +187,8 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 /* ---- norms and fp8 ---- */
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
-   fp32, so one beyond 1.8e19 gives Inf; sums of eight in fp32, then in f64, in an order that
-   depends on the sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else
-   MIXPREC_ERR_WORKSPACE. */
+   fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
+   sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
@@ -200,14 +208,12 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
 mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  mixprec_cuda_stream stream);
 
-/* scale[i] = the factor that brings amax[i] to the largest number of e4m3 or e5m2, as TransformerEngine's current
-   scaling computes it: max / amax, 1 when amax is 0, Inf or NaN, FLT_MAX instead of Inf; power_of_two: with the
-   mantissa cleared. inverse[i] = 1 / scale[i], which mixprec_scales takes; may be NULL. */
+/* scale[i] = mixprec_scale_of_amax(amax[i], dtype, power_of_two), dtype being e4m3 or e5m2; inverse[i] = 1 / scale[i],
+   which mixprec_scales takes; inverse may be NULL. */
 mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
                                       mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
 
-/* mixprec_quantize of a tensor with a given scale, in one pass: dst = narrow(src * *scale) to e4m3 or e5m2, saturated.
-   Zero and NULL mean the common case. */
+/* One tensor of a list, to be quantised with a given scale. Zero and NULL mean the common case. */
 typedef struct mixprec_cuda_quantized {
     void *dst;
     const void *src;
@@ -220,6 +226,9 @@ typedef struct mixprec_cuda_quantized {
     uint64_t offset;
     const uint64_t *step; /* NULL: 0 */
 } mixprec_cuda_quantized;
+
+/* As mixprec_quantize of every tensor of the list with .scale, in one pass: dst = narrow(src * *scale) to e4m3 or e5m2,
+   saturated. *scale is taken as it is. */
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream);
 
@@ -230,12 +239,20 @@ mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t 
 mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
                                                    mixprec_cuda_stream stream);
 
-/* mixprec_cuda_quantize, to nearest, with a scale for each block of block_rows (1 or 128) x 128 elements of a rows x columns matrix (row-major,
-   no gaps), each from its own amax as mixprec_cuda_fp8_scale has it. inverse has ceil(rows / block_rows) rows of
-   ceil(columns / 128): values of a mixprec_scales {inverse, block_rows, 128}. MIXPREC_ERR_RANGE for other block_rows.
-   */
-mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
-                                            mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
+/* One matrix of a list, to be quantised with a scale for each block: rows x columns, row-major without gaps. */
+typedef struct mixprec_cuda_quantized_blocks {
+    void *dst;
+    const void *src;
+    size_t rows, columns;
+    float *inverse; /* ceil(rows / block_rows) rows of ceil(columns / 128) */
+} mixprec_cuda_quantized_blocks;
+
+/* As mixprec_quantize of every matrix of the list, to nearest even, with blocks of block_rows (1 or 128) x 128 elements:
+   each has the scale that mixprec_scale_of_amax has for its own amax, and leaves 1 / scale in inverse: the values
+   of a mixprec_scales {inverse, block_rows, 128}. dst is e4m3 or e5m2. dst, inverse and src must not overlap:
+   MIXPREC_ERR_OVERLAP. MIXPREC_ERR_RANGE for other block_rows. */
+mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks *list, size_t count,
+                                            mixprec_dtype dst_type, mixprec_dtype src_type, size_t block_rows,
                                             int power_of_two, mixprec_cuda_stream stream);
 
 /* ---- optimisers ---- */
@@ -1059,7 +1076,14 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_any_(uint32_t (&code)[8], const float
 typedef struct mixprec_cuda_item_ {
     void *p[MIXPREC_CUDA_POINTERS_];
     size_t n;
-    uint64_t seed, offset;
+    union { /* a matrix has the second of each, and n is their product */
+        uint64_t seed;
+        size_t rows;
+    };
+    union {
+        uint64_t offset;
+        size_t columns;
+    };
     uint8_t src_type, dst_type, round, overflow; /* where each tensor has its own */
     uint8_t whole;                               /* the bits of those p that are aligned for vectors */
 } mixprec_cuda_item_;
@@ -1078,7 +1102,15 @@ template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<a
     enum { least = 3 };
 };
 
-/* Runs op on eight elements at a time. Which thread of which block has which is fixed by the sizes and the grid. */
+/* A chunk of a tensor: 8192 elements in a row, eight at a time. Operations on matrices have tiles instead. */
+template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(Op &op, const mixprec_cuda_item_ &item, uint32_t chunk) {
+    size_t begin = (size_t)chunk * MIXPREC_CUDA_CHUNK_, n = item.n;
+    size_t end = n - begin > MIXPREC_CUDA_CHUNK_ ? begin + MIXPREC_CUDA_CHUNK_ : n;
+    for (size_t i = begin + threadIdx.x * 8; i < end; i += MIXPREC_CUDA_THREADS_ * 8)
+        op.eight(item, i, end - i < 8 ? (int)(end - i) : 8);
+}
+
+/* Runs op on every chunk. Which thread of which block has which elements is fixed by the sizes and the grid. */
 template <class Op>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blocks_of_<Op>::least)
     mixprec_cuda_for_each_(Op op, const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_list_ list) {
@@ -1087,11 +1119,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blo
         for (uint32_t chunk = blockIdx.x; chunk < list.first[list.count]; chunk += gridDim.x) {
             while (chunk >= list.first[t + 1])
                 t++;
-            const mixprec_cuda_item_ &item = list.items[t];
-            size_t begin = (size_t)(chunk - list.first[t]) * MIXPREC_CUDA_CHUNK_, n = item.n;
-            size_t end = n - begin > MIXPREC_CUDA_CHUNK_ ? begin + MIXPREC_CUDA_CHUNK_ : n;
-            for (size_t i = begin + threadIdx.x * 8; i < end; i += MIXPREC_CUDA_THREADS_ * 8)
-                op.eight(item, i, end - i < 8 ? (int)(end - i) : 8);
+            mixprec_cuda_chunk_(op, list.items[t], chunk - list.first[t]);
         }
     op.end();
 }
@@ -1099,7 +1127,8 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_(const mixprec_cuda_item_ &item, int p
     return count == 8 && (item.whole >> p & 1);
 }
 
-/* The largest x of a block, or the sum, for thread 0; all threads must come, once in a kernel. In a fixed order. */
+/* The largest x of a block, or the sum, for thread 0, in a fixed order. All threads must come, and meet at another barrier
+   before they come again. */
 template <bool sum, class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_reduce_(T x) {
     T *shared = (T *)(void *)mixprec_cuda_shared_();
     for (int distance = 16; distance; distance /= 2) {
@@ -1598,106 +1627,139 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_at_(const void *base, size_t size, siz
     return count == 8 && ((uintptr_t)base + i * size) % (size == 1 ? 8 : 16) == 0;
 }
 
-/* 64 x 64 elements, of which a thread has eight neighbours: read along rows, written along rows of both results. */
+/* 64 x 64 elements, of which a thread has eight neighbours: read along rows, written along rows of both results.
+   p: dst, src, transposed, scale */
 #define MIXPREC_CUDA_TILE_ 64
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
-    mixprec_cuda_convert_transpose_(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
-                                    mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
-                                    mixprec_overflow overflow) {
-    uint32_t *tile = (uint32_t *)(void *)mixprec_cuda_shared_();
-    const int pitch = MIXPREC_CUDA_TILE_ + 1;
-    size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
-    size_t tiles = (columns + MIXPREC_CUDA_TILE_ - 1) / MIXPREC_CUDA_TILE_;
-    size_t i0 = blockIdx.x / tiles * MIXPREC_CUDA_TILE_, j0 = blockIdx.x % tiles * MIXPREC_CUDA_TILE_;
-    uint32_t code[8];
-#pragma unroll 1
-    for (int r = (int)threadIdx.x / 8; r < MIXPREC_CUDA_TILE_; r += MIXPREC_CUDA_THREADS_ / 8) {
-        int c = (int)threadIdx.x % 8 * 8;
-        size_t at = (i0 + r) * columns + j0 + c;
-        if (i0 + r >= rows || j0 + c >= columns)
-            continue;
-        int count = columns - j0 - c < 8 ? (int)(columns - j0 - c) : 8;
-        float v[8];
-        mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, src_size, at, count));
-        if (scale)
-            mixprec_cuda_scale8_(v, *scale);
-        mixprec_cuda_codes8_(code, v, dst_type, overflow);
-        if (dst)
-            mixprec_cuda_store_codes_(dst, dst_size, at, count, mixprec_cuda_whole_at_(dst, dst_size, at, count), code);
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            tile[r * pitch + c + e] = code[e];
+struct mixprec_cuda_transpose_op_ {
+    mixprec_dtype dst_type, src_type;
+    mixprec_overflow overflow;
+    __device__ bool begin() {
+        return true;
     }
-    __syncthreads();
+    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
+        uint32_t *tile = (uint32_t *)(void *)mixprec_cuda_shared_();
+        const int pitch = MIXPREC_CUDA_TILE_ + 1;
+        void *dst = item.p[0], *transposed = item.p[2];
+        const void *src = item.p[1];
+        const float *scale = (const float *)item.p[3];
+        size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
+        size_t rows = item.rows, columns = item.columns;
+        uint32_t tiles = (uint32_t)((columns + MIXPREC_CUDA_TILE_ - 1) / MIXPREC_CUDA_TILE_);
+        size_t i0 = (size_t)(index / tiles) * MIXPREC_CUDA_TILE_, j0 = (size_t)(index % tiles) * MIXPREC_CUDA_TILE_;
+        uint32_t code[8];
 #pragma unroll 1
-    for (int c = (int)threadIdx.x / 8; c < MIXPREC_CUDA_TILE_; c += MIXPREC_CUDA_THREADS_ / 8) {
-        int r = (int)threadIdx.x % 8 * 8;
-        size_t at = (j0 + c) * rows + i0 + r;
-        if (i0 + r >= rows || j0 + c >= columns)
-            continue;
-        int count = rows - i0 - r < 8 ? (int)(rows - i0 - r) : 8;
+        for (int r = (int)threadIdx.x / 8; r < MIXPREC_CUDA_TILE_; r += MIXPREC_CUDA_THREADS_ / 8) {
+            int c = (int)threadIdx.x % 8 * 8;
+            size_t at = (i0 + r) * columns + j0 + c;
+            if (i0 + r >= rows || j0 + c >= columns)
+                continue;
+            int count = columns - j0 - c < 8 ? (int)(columns - j0 - c) : 8;
+            float v[8];
+            mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, src_size, at, count));
+            if (scale)
+                mixprec_cuda_scale8_(v, *scale);
+            mixprec_cuda_codes8_(code, v, dst_type, overflow);
+            if (dst)
+                mixprec_cuda_store_codes_(dst, dst_size, at, count, mixprec_cuda_whole_at_(dst, dst_size, at, count),
+                                          code);
 #pragma unroll
-        for (int e = 0; e < 8; e++)
-            code[e] = tile[(r + e) * pitch + c];
-        mixprec_cuda_store_codes_(transposed, dst_size, at, count,
-                                  mixprec_cuda_whole_at_(transposed, dst_size, at, count), code);
+            for (int e = 0; e < 8; e++)
+                tile[r * pitch + c + e] = code[e];
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int c = (int)threadIdx.x / 8; c < MIXPREC_CUDA_TILE_; c += MIXPREC_CUDA_THREADS_ / 8) {
+            int r = (int)threadIdx.x % 8 * 8;
+            size_t at = (j0 + c) * rows + i0 + r;
+            if (i0 + r >= rows || j0 + c >= columns)
+                continue;
+            int count = rows - i0 - r < 8 ? (int)(rows - i0 - r) : 8;
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                code[e] = tile[(r + e) * pitch + c];
+            mixprec_cuda_store_codes_(transposed, dst_size, at, count,
+                                      mixprec_cuda_whole_at_(transposed, dst_size, at, count), code);
+        }
+        __syncthreads(); /* before the next tile */
     }
+    __device__ void end() {
+    }
+};
+MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item,
+                                           uint32_t chunk) {
+    op.tile(item, chunk);
 }
 
-/* A block has a band of 128 columns: 16 rows of which each half of a warp has one, or, with block_rows = 128, 128 rows,
-   whose amax it finds in a first pass; the second finds them in the cache. A thread has eight neighbours. */
-template <bool square>
-static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
-    mixprec_cuda_quantize_blocks_(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
-                                  mixprec_dtype src_type, size_t rows, size_t columns, int power_of_two) {
-    float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
-    const int block_rows = square ? 128 : 16, row = (int)threadIdx.x / 16;
-    size_t bands = (columns + 127) / 128, size = mixprec_cuda_size_(src_type);
-    size_t i0 = blockIdx.x / bands * block_rows, band = blockIdx.x % bands, j = band * 128 + threadIdx.x % 16 * 8;
-    int count = j >= columns ? 0 : columns - j < 8 ? (int)(columns - j) : 8;
-    float scale = 1;
-    uint32_t largest = 0;
-    for (int pass = square ? 0 : 1; pass < 2; pass++) {
+/* A tile has a band of 128 columns: 16 rows of which each half of a warp has one, or, where blocks are square, 128 rows,
+   whose amax is found in a first pass; the second finds them in the cache. A thread has eight neighbours.
+   p: dst, src, inverse */
+template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
+    mixprec_dtype dst_type, src_type;
+    int power_of_two;
+    __device__ bool begin() {
+        return true;
+    }
+    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
+        float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
+        const int tile_rows = square ? 128 : 16, row = (int)threadIdx.x / 16;
+        void *dst = item.p[0];
+        const void *src = item.p[1];
+        float *inverse = (float *)item.p[2];
+        size_t rows = item.rows, columns = item.columns, size = mixprec_cuda_size_(src_type);
+        uint32_t bands = (uint32_t)((columns + 127) / 128), band = index % bands;
+        size_t i0 = (size_t)(index / bands) * tile_rows, j = (size_t)band * 128 + threadIdx.x % 16 * 8;
+        int count = j >= columns ? 0 : columns - j < 8 ? (int)(columns - j) : 8;
+        float scale = 1;
+        uint32_t largest = 0;
+        for (int pass = square ? 0 : 1; pass < 2; pass++) {
 #pragma unroll 1
-        for (int r = row; r < block_rows; r += 16) {
-            size_t i = i0 + r, at = i * columns + j;
-            bool here = i < rows && count;
-            float v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-            if (here)
-                mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, size, at, count));
-            if (!square || pass == 0)
+            for (int r = row; r < tile_rows; r += 16) {
+                size_t i = i0 + r, at = i * columns + j;
+                bool here = i < rows && count;
+                float v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+                if (here)
+                    mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, size, at, count));
+                if (!square || pass == 0)
 #pragma unroll
-                for (int e = 0; e < 8; e++) {
-                    uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-                    largest = magnitude > largest ? magnitude : largest;
+                    for (int e = 0; e < 8; e++) {
+                        uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+                        largest = magnitude > largest ? magnitude : largest;
+                    }
+                if (pass == 0)
+                    continue;
+                if (!square) {
+                    for (int distance = 8; distance; distance /= 2) {
+                        uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest, distance);
+                        largest = other > largest ? other : largest;
+                    }
+                    scale = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                    if (threadIdx.x % 16 == 0 && i < rows)
+                        inverse[i * bands + band] = mixprec_cuda_div_(1.0f, scale);
                 }
-            if (pass == 0)
-                continue;
-            if (!square) {
-                for (int distance = 8; distance; distance /= 2) {
-                    uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest, distance);
-                    largest = other > largest ? other : largest;
+                if (here) {
+                    mixprec_cuda_scale8_(v, scale);
+                    mixprec_cuda_store8_(dst, dst_type, at, count, mixprec_cuda_whole_at_(dst, 1, at, count), v,
+                                         MIXPREC_OVERFLOW_SATURATE);
                 }
-                scale = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
-                if (threadIdx.x % 16 == 0 && i < rows)
-                    inverse[i * bands + band] = mixprec_cuda_div_(1.0f, scale);
             }
-            if (here) {
-                mixprec_cuda_scale8_(v, scale);
-                mixprec_cuda_store8_(dst, dst_type, at, count, mixprec_cuda_whole_at_(dst, 1, at, count), v,
-                                     MIXPREC_OVERFLOW_SATURATE);
+            if (pass == 0) {
+                largest = mixprec_cuda_reduce_<false>(largest);
+                if (threadIdx.x == 0) {
+                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                    inverse[index] = mixprec_cuda_div_(1.0f, *shared);
+                }
+                __syncthreads();
+                scale = *shared;
             }
-        }
-        if (pass == 0) {
-            largest = mixprec_cuda_reduce_<false>(largest);
-            if (threadIdx.x == 0) {
-                *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
-                inverse[blockIdx.x] = mixprec_cuda_div_(1.0f, *shared);
-            }
-            __syncthreads();
-            scale = *shared;
         }
     }
+    __device__ void end() {
+    }
+};
+template <bool square>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_quantize_blocks_op_<square> &op, const mixprec_cuda_item_ &item,
+                                           uint32_t chunk) {
+    op.tile(item, chunk);
 }
 
 /* ================================================================================================================== */
@@ -2449,6 +2511,23 @@ static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_quan
     item->round = (uint8_t)x.round;
     item->seed = x.seed, item->offset = x.offset;
 }
+static void mixprec_cuda_fill_matrix_(mixprec_cuda_item_ *item, size_t rows, size_t columns) {
+    item->rows = rows, item->columns = columns;
+    item->n = columns && rows > SIZE_MAX / columns ? SIZE_MAX : rows * columns;
+}
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_transposed &x) {
+    item->p[0] = x.dst;
+    item->p[1] = (void *)x.src;
+    item->p[2] = x.transposed;
+    item->p[3] = (void *)x.scale;
+    mixprec_cuda_fill_matrix_(item, x.rows, x.columns);
+}
+static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_cuda_quantized_blocks &x) {
+    item->p[0] = x.dst;
+    item->p[1] = (void *)x.src;
+    item->p[2] = x.inverse;
+    mixprec_cuda_fill_matrix_(item, x.rows, x.columns);
+}
 static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_parameter &x) {
     item->p[0] = (void *)x.grad;
     item->p[1] = x.master;
@@ -2464,6 +2543,20 @@ static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_parameter
 
 static size_t mixprec_cuda_chunks_(size_t n) {
     return (n + MIXPREC_CUDA_CHUNK_ - 1) / MIXPREC_CUDA_CHUNK_;
+}
+static size_t mixprec_cuda_tiles_(const mixprec_cuda_item_ &item, size_t rows, size_t columns) {
+    return (item.rows + rows - 1) / rows * ((item.columns + columns - 1) / columns);
+}
+template <class Op> static size_t mixprec_cuda_chunks_of_(const Op &, const mixprec_cuda_item_ &item) {
+    return mixprec_cuda_chunks_(item.n);
+}
+static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_transpose_op_ &, const mixprec_cuda_item_ &item) {
+    return mixprec_cuda_tiles_(item, MIXPREC_CUDA_TILE_, MIXPREC_CUDA_TILE_);
+}
+template <bool square>
+static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<square> &,
+                                      const mixprec_cuda_item_ &item) {
+    return mixprec_cuda_tiles_(item, square ? 128 : 16, 128);
 }
 
 /* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the
@@ -2512,7 +2605,7 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
             for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
                 if ((uintptr_t)item->p[p] % 16 == 0)
                     item->whole |= (uint8_t)(1 << p);
-            chunks += mixprec_cuda_chunks_(item->n);
+            chunks += mixprec_cuda_chunks_of_(op, *item);
             part.first[++part.count] = (uint32_t)chunks;
         }
         if (!part.count)
@@ -2526,6 +2619,39 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
 }
 static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
     return (size_t)device.multiprocessors * 32;
+}
+
+/* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
+   not be NULL; none of the three may overlap another. */
+static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item) {
+    return item.n * mixprec_cuda_size_(op.dst_type);
+}
+template <bool square>
+static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_quantize_blocks_op_<square> &,
+                                         const mixprec_cuda_item_ &item) {
+    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128) * sizeof(float);
+}
+template <class Op, class Record>
+static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
+                                                 mixprec_cuda_stream stream) {
+    size_t dst_size = mixprec_cuda_size_(op.dst_type), src_size = mixprec_cuda_size_(op.src_type);
+    mixprec_cuda_device_ device;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
+    for (size_t i = 0; i < count; i++) {
+        mixprec_cuda_item_ item = {};
+        size_t bytes[3];
+        mixprec_cuda_fill_(&item, list[i]);
+        if (mixprec_cuda_chunks_of_(op, item) > 1u << 30)
+            return MIXPREC_ERR_SIZE;
+        bytes[0] = item.p[0] ? item.n * dst_size : 0;
+        bytes[1] = item.n * src_size;
+        bytes[2] = mixprec_cuda_result_bytes_(op, item);
+        for (int a = 0; a < 3; a++)
+            if (mixprec_cuda_overlap_(item.p[a], bytes[a], item.p[(a + 1) % 3], bytes[(a + 1) % 3]))
+                return MIXPREC_ERR_OVERLAP;
+    }
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), shared, stream);
 }
 
 /* ---- conversion ---- */
@@ -2598,34 +2724,16 @@ mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t
     return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
 }
 
-mixprec_status mixprec_cuda_convert_transpose(void *dst, void *transposed, mixprec_dtype dst_type, const void *src,
-                                              mixprec_dtype src_type, size_t rows, size_t columns, const float *scale,
-                                              mixprec_overflow overflow, mixprec_cuda_stream stream) {
-    size_t tiles, dst_bytes, src_bytes;
-    mixprec_cuda_device_ device;
+mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *list, size_t count, mixprec_dtype dst_type,
+                                              mixprec_dtype src_type, mixprec_overflow overflow,
+                                              mixprec_cuda_stream stream) {
+    mixprec_cuda_transpose_op_ op = {dst_type, src_type, overflow};
     if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
-    if (!rows || !columns)
-        return MIXPREC_OK;
-    if (!transposed || !src)
-        return MIXPREC_ERR_NULL;
-    if (columns > SIZE_MAX / 16 / rows)
-        return MIXPREC_ERR_SIZE;
-    tiles = ((rows - 1) / MIXPREC_CUDA_TILE_ + 1) * ((columns - 1) / MIXPREC_CUDA_TILE_ + 1);
-    if (tiles > INT32_MAX)
-        return MIXPREC_ERR_SIZE;
-    dst_bytes = rows * columns * mixprec_cuda_size_(dst_type);
-    src_bytes = rows * columns * mixprec_cuda_size_(src_type);
-    if (mixprec_cuda_overlap_(transposed, dst_bytes, src, src_bytes) ||
-        (dst && (mixprec_cuda_overlap_(dst, dst_bytes, src, src_bytes) ||
-                 mixprec_cuda_overlap_(dst, dst_bytes, transposed, dst_bytes))))
-        return MIXPREC_ERR_OVERLAP;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_launch_(mixprec_cuda_convert_transpose_, tiles, 1, MIXPREC_CUDA_THREADS_,
-                                MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t), stream, dst,
-                                transposed, dst_type, src, src_type, rows, columns, scale, overflow);
+    return mixprec_cuda_run_matrices_(op, list, count, 6,
+                                      MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t), stream);
 }
 
 /* ---- loss scaling, norms, fp8 ---- */
@@ -2766,31 +2874,18 @@ mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scal
                                 MIXPREC_CUDA_REDUCE_BYTES_, stream, scaling, amax);
 }
 
-mixprec_status mixprec_cuda_quantize_blocks(void *dst, mixprec_dtype dst_type, float *inverse, const void *src,
-                                            mixprec_dtype src_type, size_t rows, size_t columns, size_t block_rows,
+mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks *list, size_t count,
+                                            mixprec_dtype dst_type, mixprec_dtype src_type, size_t block_rows,
                                             int power_of_two, mixprec_cuda_stream stream) {
-    size_t blocks;
-    mixprec_cuda_device_ device;
+    mixprec_cuda_quantize_blocks_op_<false> flat = {dst_type, src_type, power_of_two};
+    mixprec_cuda_quantize_blocks_op_<true> square = {dst_type, src_type, power_of_two};
+    const size_t shared = MIXPREC_CUDA_REDUCE_BYTES_ + 16;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if (block_rows != 1 && block_rows != 128)
         return MIXPREC_ERR_RANGE;
-    if (!rows || !columns)
-        return MIXPREC_OK;
-    if (!dst || !inverse || !src)
-        return MIXPREC_ERR_NULL;
-    if (columns > SIZE_MAX / 16 / rows)
-        return MIXPREC_ERR_SIZE;
-    blocks = ((rows - 1) / (block_rows == 1 ? 16 : 128) + 1) * ((columns - 1) / 128 + 1);
-    if (blocks > INT32_MAX)
-        return MIXPREC_ERR_SIZE;
-    if (mixprec_cuda_overlap_(dst, rows * columns, src, rows * columns * mixprec_cuda_size_(src_type)))
-        return MIXPREC_ERR_OVERLAP;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_launch_(block_rows == 1 ? mixprec_cuda_quantize_blocks_<false>
-                                                : mixprec_cuda_quantize_blocks_<true>,
-                                blocks, 1, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_REDUCE_BYTES_ + 16, stream, dst,
-                                dst_type, inverse, src, src_type, rows, columns, power_of_two);
+    return block_rows == 1 ? mixprec_cuda_run_matrices_(flat, list, count, 7, shared, stream)
+                           : mixprec_cuda_run_matrices_(square, list, count, 7, shared, stream);
 }
 
 /* ---- optimisers ---- */

@@ -315,6 +315,8 @@ static void bench_memory(void) {
     mixprec_parameter parameter;
     mixprec_cuda_tensor gradient = {g, g, n};
     mixprec_cuda_quantized quantized;
+    mixprec_cuda_transposed transposed;
+    mixprec_cuda_quantized_blocks blocks;
     size_t bytes;
     double limit = 2.0 * (double)n * 4 /
                    seconds_of([&]() { CUDA(cudaMemcpyAsync(m, w, n * 4, cudaMemcpyDeviceToDevice, NULL)); }) * 1e-9;
@@ -333,6 +335,8 @@ static void bench_memory(void) {
     parameter.model = copy, parameter.model_type = MIXPREC_BF16, parameter.moment1 = m, parameter.moment2 = v;
     memset(&quantized, 0, sizeof quantized);
     quantized.dst = copy, quantized.src = g, quantized.n = n, quantized.scale = scalars, quantized.amax = scalars + 1;
+    transposed = {copy, g, n >> 11, 2048, (char *)copy + n, scalars};
+    blocks = {copy, g, n >> 11, 2048, v};
     bytes = mixprec_cuda_norm_workspace(&gradient, 1);
     workspace = allocate(bytes);
     report("memory", "copy", "f32", "cudaMemcpy", "gb_per_s", limit);
@@ -347,8 +351,7 @@ static void bench_memory(void) {
     MEMORY("convert", "f32-e4m3", 5, mixprec_cuda_convert(copy, MIXPREC_E4M3, w, MIXPREC_F32, n, NULL));
     MEMORY("convert", "bf16-f32", 6, mixprec_cuda_convert(m, MIXPREC_F32, g, MIXPREC_BF16, n, NULL));
     MEMORY("transpose", "bf16-e4m3", 4,
-           mixprec_cuda_convert_transpose(copy, (char *)copy + n, MIXPREC_E4M3, g, MIXPREC_BF16, n >> 11, 2048, scalars,
-                                          MIXPREC_OVERFLOW_SATURATE, NULL));
+           mixprec_cuda_convert_transpose(&transposed, 1, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_OVERFLOW_SATURATE, NULL));
     MEMORY("unscale", "bf16", 4, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_BF16, MIXPREC_BF16, NULL));
     MEMORY("check", "bf16", 2, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_NONE, MIXPREC_BF16, NULL));
     MEMORY("norm", "bf16", 2, mixprec_cuda_norm(scalars + 2, &gradient, 1, MIXPREC_BF16, workspace, bytes, NULL));
@@ -356,9 +359,9 @@ static void bench_memory(void) {
     MEMORY("clip", "bf16", 4, mixprec_cuda_clip(&gradient, 1, MIXPREC_BF16, scalars + 2, 1e9f, NULL));
     MEMORY("quantize", "bf16-e4m3", 3, mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, NULL));
     MEMORY("quantize-1x128", "bf16-e4m3", 3 + 4.0 / 128,
-           mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 1, 0, NULL));
+           mixprec_cuda_quantize_blocks(&blocks, 1, MIXPREC_E4M3, MIXPREC_BF16, 1, 0, NULL));
     MEMORY("quantize-128x128", "bf16-e4m3", 3,
-           mixprec_cuda_quantize_blocks(copy, MIXPREC_E4M3, v, g, MIXPREC_BF16, n >> 11, 2048, 128, 0, NULL));
+           mixprec_cuda_quantize_blocks(&blocks, 1, MIXPREC_E4M3, MIXPREC_BF16, 128, 0, NULL));
     MEMORY("adamw", "bf16", 28, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
     MEMORY("sgd", "bf16", 20, mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
     parameter.round = MIXPREC_ROUND_STOCHASTIC;

@@ -342,36 +342,58 @@ static void test_convert_list(void) {
         }
 }
 
+/* How many blocks a launch of a list may have is counted in multiprocessors: with one, a block gets several tiles. */
+static void pretend_multiprocessors(int count) {
+#ifdef TEST_ON_DEVICE
+    (void)count;
+#else
+    emulation_device.multiprocessors = count;
+#endif
+}
+
 static void test_convert_transpose(void) {
-    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {65, 63}, {3, 200}, {130, 7}, {72, 144}};
-    size_t s, i, j;
-    int t;
-    for (s = 0; s < 6; s++)
-        for (t = 0; t < 5; t++) {
-            size_t rows = shapes[s][0], columns = shapes[s][1], n = rows * columns;
-            mixprec_dtype from = compute_types[t], to = compute_types[(t + s + 1) % 5];
-            void *src = memory(n * 4), *dst = memory(n * 4), *transposed = memory(n * 4);
-            float *scale = (float *)memory(4);
-            *scale = 3.7f;
-            for (i = 0; i < n; i++)
-                put(src, from, i, random_unit() * 100 - 50);
-            OK(mixprec_cuda_convert_transpose(s == 2 ? NULL : dst, transposed, to, src, from, rows, columns,
-                                              s == 3 ? NULL : scale, MIXPREC_OVERFLOW_SATURATE, NULL));
-            for (i = 0; i < rows; i++)
-                for (j = 0; j < columns; j++) {
-                    float x = (float)value_at(src, from, i * columns + j);
-                    uint32_t want = mixprec_encode((double)(s == 3 ? x : rounded(x * *scale)), to,
-                                                   MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
-                    CHECK(code_at(transposed, to, j * rows + i) == want &&
-                              (s == 2 || code_at(dst, to, i * columns + j) == want),
-                          "%zu x %zu, %s to %s: element %zu, %zu", rows, columns, mixprec_dtype_name(from),
-                          mixprec_dtype_name(to), i, j);
-                }
-            release(src);
-            release(dst);
-            release(transposed);
-            release(scale);
+    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {0, 5}, {65, 63}, {3, 193}, {130, 7}, {7, 0}, {72, 144}};
+    int t, d;
+    pretend_multiprocessors(1);
+    for (t = 0; t < 5; t++)
+        for (d = 0; d < 5; d++) {
+            mixprec_dtype from = compute_types[t], to = compute_types[d];
+            mixprec_cuda_transposed list[64];
+            size_t count = t == d ? 64 : 8, m, i, j; /* 64: more than one launch takes */
+            float *scales = (float *)memory(64 * 4);
+            for (m = 0; m < count; m++) { /* every third without dst, every fourth without a scale */
+                mixprec_cuda_transposed *x = &list[m];
+                size_t n;
+                x->rows = m < 8 ? shapes[m][0] : m * 10 % 81, x->columns = m < 8 ? shapes[m][1] : m * 13 % 79;
+                n = x->rows * x->columns;
+                x->src = n ? memory(n * 4, m % 3 * 4) : NULL;
+                x->dst = n && m % 3 != 2 ? memory(n * 4, m % 2 * 4) : NULL;
+                x->transposed = n ? memory(n * 4, m % 5 * 4) : NULL;
+                x->scale = m % 4 == 3 ? NULL : scales + m;
+                scales[m] = 3.7f + (float)m;
+                for (i = 0; i < n; i++)
+                    put((void *)x->src, from, i, random_unit() * 100 - 50);
+            }
+            OK(mixprec_cuda_convert_transpose(list, count, to, from, MIXPREC_OVERFLOW_SATURATE, NULL));
+            for (m = 0; m < count; m++) {
+                const mixprec_cuda_transposed *x = &list[m];
+                for (i = 0; i < x->rows; i++)
+                    for (j = 0; j < x->columns; j++) {
+                        float value = (float)value_at(x->src, from, i * x->columns + j);
+                        uint32_t want = mixprec_encode((double)(x->scale ? rounded(value * *x->scale) : value), to,
+                                                       MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+                        CHECK(code_at(x->transposed, to, j * x->rows + i) == want &&
+                                  (!x->dst || code_at(x->dst, to, i * x->columns + j) == want),
+                              "%zu: %zu x %zu, %s to %s: element %zu, %zu", m, x->rows, x->columns,
+                              mixprec_dtype_name(from), mixprec_dtype_name(to), i, j);
+                    }
+                release(x->src);
+                release(x->dst);
+                release(x->transposed);
+            }
+            release(scales);
         }
+    pretend_multiprocessors(4);
 }
 
 /* ---- GEMM ---- */
@@ -1184,9 +1206,8 @@ static void test_fp8_scale(void) {
 }
 
 static void test_quantize(void) {
-    static const size_t shapes[][2] = {{1, 1}, {9, 130}, {128, 128}, {300, 260}, {17, 128}};
-    int t, form;
-    size_t s, i, j;
+    int t;
+    size_t i, j;
     for (t = 0; t < 5; t++) {
         mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
         mixprec_cuda_quantized list[12]; /* two to each mode; the second has neither amax nor inverse, or a step */
@@ -1237,41 +1258,61 @@ static void test_quantize(void) {
         }
         release(state);
         release(step);
-        for (s = 0; s < 5; s++)
-            for (form = 0; form < 4; form++) {
-                size_t rows = shapes[s][0], columns = shapes[s][1], high = form / 2 ? 128 : 1;
-                size_t bands = (columns + 127) / 128, blocks = (rows + high - 1) / high * bands, b;
-                void *src = memory(rows * columns * 4), *dst = memory(rows * columns);
-                float *inverse = (float *)memory(blocks * 4);
-                fill(src, type, rows * columns, 12);
-                if (s == 3)
+    }
+}
+
+static void test_quantize_blocks(void) {
+    static const size_t shapes[][2] = {{1, 1}, {9, 130}, {0, 4}, {128, 128}, {300, 260}, {5, 0}, {17, 128}};
+    int t, form;
+    pretend_multiprocessors(1);
+    for (t = 0; t < 5; t++)
+        for (form = 0; form < 4; form++) {
+            mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
+            const size_t high = form / 2 ? 128 : 1;
+            enum { COUNT = 60 }; /* more than one launch takes */
+            mixprec_cuda_quantized_blocks list[COUNT];
+            size_t m, i, j, b;
+            for (m = 0; m < COUNT; m++) {
+                mixprec_cuda_quantized_blocks *x = &list[m];
+                x->rows = m < 7 ? shapes[m][0] : m % 19, x->columns = m < 7 ? shapes[m][1] : m * 23 % 150;
+                size_t n = x->rows * x->columns, blocks = (x->rows + high - 1) / high * ((x->columns + 127) / 128);
+                x->src = n ? memory(n * 4, m % 3 * 4) : NULL;
+                x->dst = n ? memory(n, m % 5) : NULL;
+                x->inverse = n ? (float *)memory(blocks * 4, m % 2 * 4) : NULL;
+                fill((void *)x->src, type, n, 12);
+                if (m == 4)
                     for (j = 0; j < 128; j++)
-                        put(src, type, 5 * columns + j, 0); /* a block of nothing */
-                OK(mixprec_cuda_quantize_blocks(dst, to, inverse, src, type, rows, columns, high, form % 2, NULL));
-                for (b = 0; b < blocks; b++) {
+                        put((void *)x->src, type, 5 * x->columns + j, 0); /* a block of nothing */
+            }
+            OK(mixprec_cuda_quantize_blocks(list, COUNT, to, type, high, form % 2, NULL));
+            for (m = 0; m < COUNT; m++) {
+                const mixprec_cuda_quantized_blocks *x = &list[m];
+                size_t rows = x->rows, columns = x->columns, bands = (columns + 127) / 128;
+                for (b = 0; b < (rows + high - 1) / high * bands; b++) {
                     size_t i0 = b / bands * high, j0 = b % bands * 128;
                     float amax = 0, scale;
                     for (i = i0; i < rows && i < i0 + high; i++)
                         for (j = j0; j < columns && j < j0 + 128; j++)
-                            amax = fmaxf(amax, fabsf((float)value_at(src, type, i * columns + j)));
+                            amax = fmaxf(amax, fabsf((float)value_at(x->src, type, i * columns + j)));
                     scale = mixprec_scale_of_amax(amax, to, form % 2);
-                    CHECK(inverse[b] == rounded(1.0f / scale),
+                    CHECK(x->inverse[b] == rounded(1.0f / scale),
                           "%zu x %zu form %d: block %zu: inverse scale %a, want %a", rows, columns, form, b,
-                          (double)inverse[b], (double)(1.0f / scale));
+                          (double)x->inverse[b], (double)(1.0f / scale));
                     for (i = i0; i < rows && i < i0 + high; i++)
                         for (j = j0; j < columns && j < j0 + 128; j++) {
-                            float x = rounded((float)value_at(src, type, i * columns + j) * scale);
-                            CHECK(code_at(dst, to, i * columns + j) == mixprec_encode((double)x, to,
-                                                                                      MIXPREC_ROUND_NEAREST_EVEN,
-                                                                                      MIXPREC_OVERFLOW_SATURATE, 0),
+                            float value = rounded((float)value_at(x->src, type, i * columns + j) * scale);
+                            CHECK(code_at(x->dst, to, i * columns + j) == mixprec_encode((double)value, to,
+                                                                                         MIXPREC_ROUND_NEAREST_EVEN,
+                                                                                         MIXPREC_OVERFLOW_SATURATE, 0),
                                   "%zu x %zu form %d: element %zu, %zu", rows, columns, form, i, j);
                         }
                 }
-                release(src);
-                release(dst);
-                release(inverse);
+                release(x->src);
+                release(x->dst);
+                release(x->inverse);
             }
-    }
+        }
+    pretend_multiprocessors(4);
 }
 
 /* Histories of several lengths in one launch against the CPU, step by step, with amaxes of every kind. */
@@ -1606,6 +1647,7 @@ static void test_old_devices(void) {
         test_convert_list();
         test_convert_transpose();
         test_quantize();
+        test_quantize_blocks();
     }
     pretend_device(90, 4);
 }
@@ -1674,23 +1716,30 @@ static void test_statuses(void) {
     bad = one, bad.dst = x + 1;
     REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
             MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_convert_transpose(NULL, NULL, MIXPREC_F16, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE,
-                                           NULL),
+    mixprec_cuda_transposed turned[2] = {{NULL, x, 5, 5, y, NULL}, {NULL, x, 5, 5, y, NULL}};
+#define TURN(change, status)                                                                                           \
+    do { /* the first of the list is good */                                                                           \
+        turned[1] = turned[0];                                                                                         \
+        change;                                                                                                        \
+        REFUSED(mixprec_cuda_convert_transpose(turned, 2, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),      \
+                status);                                                                                               \
+    } while (0)
+    TURN(turned[1].transposed = NULL, MIXPREC_ERR_NULL);
+    TURN(turned[1].src = NULL, MIXPREC_ERR_NULL);
+    TURN(turned[1].transposed = x, MIXPREC_ERR_OVERLAP);
+    TURN(turned[1].dst = y + 10, MIXPREC_ERR_OVERLAP);
+    TURN(turned[1].dst = x, MIXPREC_ERR_OVERLAP);
+    TURN((turned[1].rows = turned[1].columns = SIZE_MAX / 2), MIXPREC_ERR_SIZE);
+    TURN((turned[1].rows = (size_t)1 << 37, turned[1].columns = 1), MIXPREC_ERR_SIZE); /* too many tiles */
+    REFUSED(mixprec_cuda_convert_transpose(NULL, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
             MIXPREC_ERR_NULL);
-    REFUSED(
-        mixprec_cuda_convert_transpose(NULL, y, MIXPREC_I8, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
-        MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_convert_transpose(NULL, y, MIXPREC_F16, x, MIXPREC_F32, 5, 5, NULL, (mixprec_overflow)9, NULL),
+    REFUSED(mixprec_cuda_convert_transpose(NULL, 0, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL), MIXPREC_OK);
+    REFUSED(mixprec_cuda_convert_transpose(turned, 1, MIXPREC_I8, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert_transpose(turned, 1, MIXPREC_F16, MIXPREC_F64, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_convert_transpose(turned, 1, MIXPREC_F16, MIXPREC_F32, (mixprec_overflow)9, NULL),
             MIXPREC_ERR_OVERFLOW);
-    REFUSED(
-        mixprec_cuda_convert_transpose(NULL, x, MIXPREC_F32, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
-        MIXPREC_ERR_OVERLAP);
-    REFUSED(
-        mixprec_cuda_convert_transpose(y + 10, y, MIXPREC_F32, x, MIXPREC_F32, 5, 5, NULL, MIXPREC_OVERFLOW_IEEE, NULL),
-        MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_convert_transpose(NULL, y, MIXPREC_F16, x, MIXPREC_F32, SIZE_MAX / 2, SIZE_MAX / 2, NULL,
-                                           MIXPREC_OVERFLOW_IEEE, NULL),
-            MIXPREC_ERR_SIZE);
 
     memset(&good, 0, sizeof good);
     memset(&options, 0, sizeof options);
@@ -1778,12 +1827,27 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_ROUND);
     quantized.scale = NULL;
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 2, 0, NULL), MIXPREC_ERR_RANGE);
-    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_F32, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_quantize_blocks(NULL, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_quantize_blocks(x, MIXPREC_E4M3, z, x, MIXPREC_F32, 4, 4, 1, 0, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_quantize_blocks(y, MIXPREC_E4M3, z, x, MIXPREC_F32, SIZE_MAX / 2, 4, 1, 0, NULL),
-            MIXPREC_ERR_SIZE);
+    mixprec_cuda_quantized_blocks blocks[2] = {{y, x, 4, 4, z}, {y, x, 4, 4, z}};
+#define BLOCKS(change, status)                                                                                         \
+    do { /* the first of the list is good */                                                                           \
+        blocks[1] = blocks[0];                                                                                         \
+        change;                                                                                                        \
+        REFUSED(mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status);              \
+    } while (0)
+    BLOCKS(blocks[1].dst = NULL, MIXPREC_ERR_NULL);
+    BLOCKS(blocks[1].src = NULL, MIXPREC_ERR_NULL);
+    BLOCKS(blocks[1].inverse = NULL, MIXPREC_ERR_NULL);
+    BLOCKS(blocks[1].dst = x, MIXPREC_ERR_OVERLAP);
+    BLOCKS(blocks[1].inverse = x + 3, MIXPREC_ERR_OVERLAP);
+    BLOCKS(blocks[1].inverse = y - 3, MIXPREC_ERR_OVERLAP);
+    BLOCKS(blocks[1].rows = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+    BLOCKS((blocks[1].rows = 1, blocks[1].columns = (size_t)1 << 38, blocks[1].src = (void *)((uintptr_t)1 << 50)),
+           MIXPREC_ERR_SIZE); /* too many tiles */
+    REFUSED(mixprec_cuda_quantize_blocks(NULL, 1, MIXPREC_E4M3, MIXPREC_F32, 1, 0, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_quantize_blocks(NULL, 0, MIXPREC_E4M3, MIXPREC_F32, 128, 0, NULL), MIXPREC_OK);
+    REFUSED(mixprec_cuda_quantize_blocks(blocks, 1, MIXPREC_E4M3, MIXPREC_F32, 2, 0, NULL), MIXPREC_ERR_RANGE);
+    REFUSED(mixprec_cuda_quantize_blocks(blocks, 1, MIXPREC_F32, MIXPREC_F32, 1, 0, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_quantize_blocks(blocks, 1, MIXPREC_E4M3, MIXPREC_F64, 1, 0, NULL), MIXPREC_ERR_DTYPE);
 
     REFUSED(mixprec_cuda_clip_coefficient(x, y, NULL, 1, scaler, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_delayed_scaling_update(NULL, x, 1, NULL), MIXPREC_ERR_NULL);
@@ -1950,6 +2014,7 @@ int main(int argc, char **argv) {
         {"cuda: norm of more blocks than a launch has", test_norm_large},
         {"cuda: fp8 scales of TransformerEngine", test_fp8_scale},
         {"cuda: quantise to fp8", test_quantize},
+        {"cuda: quantise to fp8 in blocks", test_quantize_blocks},
         {"cuda: delayed scaling", test_delayed_scaling},
         {"cuda: Adam, AdamW and SGD", test_optimizers},
 #ifdef TEST_ON_DEVICE
