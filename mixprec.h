@@ -2856,18 +2856,54 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits
     return _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF));
 }
 
-/* fp8 to nearest even, from a magnitude limited to `limit`: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in
-   units of the last place in the low bits of the sum, rounded by the addition; the exponent's part of the code is added
-   as an integer. The low bits of `magic` make the exponent's bias come out as zero modulo 256. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_fp8_avx2_(__m256i magnitude, mixprec_dtype type) {
-    const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const __m256i magic = _mm256_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m256i exponent =
-        _mm256_max_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), _mm256_set1_epi32(least << 23));
-    __m256i sum = _mm256_castps_si256(
-        _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(_mm256_add_epi32(exponent, magic))));
-    sum = _mm256_add_epi32(sum, _mm256_srli_epi32(exponent, 23 - mantissa));
-    return _mm256_and_si256(sum, _mm256_set1_epi32(0xFF));
+/* fp8 to nearest even by one fused multiply-add, whose sum holds sign, exponent and rounded mantissa of the code at
+   once. To |x| of exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even
+   constant, so that the low 16 bits of the sum are the number of units in the last place, |x| / 2^(E - m), to nearest
+   even, and that constant; the high 16 bits are the sign and E's biased exponent in front of zeros. Multiplied with
+   `weights` and added they give 16 times the code, as the constant is meant to, less 2^15 for a negative number. This
+   code goes on beyond the format's range, up to that of Inf, so that it can be limited at last, as a byte: to the
+   largest finite number, or to the code of an overflow, which is the next one. */
+typedef struct mixprec_narrow_ {
+    float least, multiplier;
+    int32_t weights, shift;
+    uint8_t max_code;
+} mixprec_narrow_;
+
+static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow overflow) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const uint32_t exponent = (uint32_t)(128 - to->bias), lost = (uint32_t)(23 - to->mantissa_bits);
+    mixprec_narrow_ p;
+    p.least = mixprec_f32_from_bits_(exponent << 23);
+    p.multiplier =
+        mixprec_f32_from_bits_((127 + lost) << 23 | ((0u - ((exponent + lost) << to->mantissa_bits)) & 0xFFFF));
+    p.weights = 1 << 16 | 1 << (7 - to->mantissa_bits);
+    p.shift = 8 - to->mantissa_bits;
+    p.max_code = (uint8_t)(overflow == MIXPREC_OVERFLOW_IEEE ? to->overflow_code : to->max_code);
+    return p;
+}
+
+/* 32 numbers, none of them NaN. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow32_avx2_(void *dst, const __m256 x[4],
+                                                                const mixprec_narrow_ *p) {
+    const __m256i exponent = _mm256_set1_epi32(0x7F800000), top = _mm256_set1_epi32((int)0x80000000u);
+    const __m256i least = _mm256_castps_si256(_mm256_set1_ps(p->least)), weights = _mm256_set1_epi32(p->weights);
+    const __m128i shift = _mm_cvtsi32_si128(p->shift);
+    __m256i c[4], code;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        __m256i bits = _mm256_castps_si256(x[j]);
+        __m256i unit = _mm256_max_epi32(_mm256_and_si256(bits, exponent), least);
+        unit = _mm256_or_si256(unit, _mm256_and_si256(bits, top));
+        c[j] = _mm256_castps_si256(_mm256_fmadd_ps(_mm256_castsi256_ps(unit), _mm256_set1_ps(p->multiplier), x[j]));
+        c[j] = _mm256_madd_epi16(c[j], weights);
+    }
+    c[0] = _mm256_packs_epi32(c[0], c[1]);
+    c[2] = _mm256_packs_epi32(c[2], c[3]);
+    code = _mm256_packus_epi16(_mm256_srl_epi16(_mm256_slli_epi16(c[0], 1), shift),
+                               _mm256_srl_epi16(_mm256_slli_epi16(c[2], 1), shift));
+    code = _mm256_min_epu8(code, _mm256_set1_epi8((char)p->max_code));
+    code = _mm256_or_si256(code, _mm256_and_si256(_mm256_packs_epi16(c[0], c[2]), _mm256_set1_epi8((char)0x80)));
+    _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
 
 /* bfloat16 to nearest even, not NaN. */
@@ -3065,22 +3101,32 @@ MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, 
     }
 }
 
-/* The bits of the largest number that may enter the short sequences: the largest finite one to saturate, else the first
-   whose code is that of an overflow; 480 has E4M3's code of NaN. */
-MIXPREC_FORCE_INLINE_ int mixprec_limit_(mixprec_dtype type, int saturate) {
-    switch (type) {
-    case MIXPREC_F16: return 0x477FE000;                          /* 65504 */
-    case MIXPREC_BF16: return 0x7F7F0000;                         /* 0x1.FEp127 */
-    case MIXPREC_E4M3: return saturate ? 0x43E00000 : 0x43F00000; /* 448, 480 */
-    default: return saturate ? 0x47600000 : 0x47800000;           /* 57344, 65536 */
+/* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
+MIXPREC_AVX2_ static void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
+                                                  const mixprec_how_ *how) {
+    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m256 x[4];
+        __m256i magnitude[4], largest;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_ps(src + i + 8 * j);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(_mm256_castps_si256(x[j]));
+        largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
+                                   _mm256_max_epi32(magnitude[2], magnitude[3]));
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000))))
+            mixprec_store32_any_avx2_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
+        else
+            mixprec_narrow32_avx2_(dst + i, x, &p);
     }
 }
 
-/* To nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless the short sequence
-   handles it: f16's conversion does, and E4M3's limit. */
+/* f16 or bf16 to nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless f16's
+   conversion handles it. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
-    const __m256i limit = _mm256_set1_epi32(mixprec_limit_(type, saturate));
+    const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
     mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     size_t i;
     int j;
@@ -3089,7 +3135,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
             _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
-        if (saturate || type == MIXPREC_BF16 || type == MIXPREC_E5M2) {
+        if (saturate || type == MIXPREC_BF16) {
             __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                                _mm256_max_epi32(magnitude[2], magnitude[3]));
             if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
@@ -3098,25 +3144,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
                 continue;
             }
         }
-        if (saturate || type == MIXPREC_E4M3 || type == MIXPREC_E5M2)
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm256_min_epi32(magnitude[j], limit);
-        if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
-            if (saturate)
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
-                    _mm256_or_si256(_mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), magnitude[j]);
-            if (type == MIXPREC_F16) {
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
-                    _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
-                                     _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
-                continue;
-            }
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
-            mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
-            mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
+        if (saturate)
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_or_si256(
+                _mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), _mm256_min_epi32(magnitude[j], limit));
+        if (type == MIXPREC_F16) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
+                                 _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_fp8_avx2_(magnitude[j], type);
-        mixprec_pack8_avx2_((mixprec_e4m3 *)dst + i, c, x);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
+        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
+        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
     }
 }
 
@@ -3258,9 +3297,9 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         return;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
-            MIXPREC_ROW_(MIXPREC_E4M3)
-            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
+        case MIXPREC_E4M3:
+        case MIXPREC_E5M2: mixprec_store_fp8_avx2_((uint8_t *)dst, type, src, n, how); return;
         default: break;
         }
     }
@@ -3979,63 +4018,20 @@ MIXPREC_AVX2_ static void mixprec_amax_avx2_(uint32_t *amax, const void *x, size
 #endif
 
 #ifndef MIXPREC_NO_QUANT
-/* fp8 by one fused multiply-add, whose sum holds sign, exponent and rounded mantissa of the code at once. To |x| of
-   exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even constant, so
-   that the low 16 bits of the sum are the number of units in the last place, |x| / 2^(E - m), to nearest even, and that
-   constant; the high 16 bits are the sign and E's biased exponent in front of zeros. Multiplied with `weights` and added
-   they give 16 times the code, as the constant is meant to, less 2^15 for a negative number. This code goes on beyond
-   the format's range, up to that of Inf, so that it can be limited at last, as a byte. */
-typedef struct mixprec_narrow_ {
-    float least, multiplier;
-    int32_t weights, shift;
-    uint8_t max_code;
-} mixprec_narrow_;
-
-static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type) {
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
-    const uint32_t exponent = (uint32_t)(128 - to->bias), lost = (uint32_t)(23 - to->mantissa_bits);
-    mixprec_narrow_ p;
-    p.least = mixprec_f32_from_bits_(exponent << 23);
-    p.multiplier =
-        mixprec_f32_from_bits_((127 + lost) << 23 | ((0u - ((exponent + lost) << to->mantissa_bits)) & 0xFFFF));
-    p.weights = 1 << 16 | 1 << (7 - to->mantissa_bits);
-    p.shift = 8 - to->mantissa_bits;
-    p.max_code = (uint8_t)to->max_code;
-    return p;
-}
-
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                                  mixprec_dtype src_type, size_t n, size_t block,
                                                                  const float *factors) {
-    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type);
-    const __m256i exponent = _mm256_set1_epi32(0x7F800000), top = _mm256_set1_epi32((int)0x80000000u);
-    const __m256i least = _mm256_castps_si256(_mm256_set1_ps(p.least)), weights = _mm256_set1_epi32(p.weights);
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const __m256 multiplier = _mm256_set1_ps(p.multiplier);
-    const __m128i shift = _mm_cvtsi32_si128(p.shift);
+    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
     const size_t size = mixprec_size_of_(src_type);
     size_t i, end;
     int j;
     for (i = 0; i < n; factors++) {
         const __m256 factor = _mm256_set1_ps(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 32) {
-            __m256i c[4], code;
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                __m256 x = _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor);
-                __m256i bits = _mm256_castps_si256(x);
-                __m256i unit = _mm256_max_epi32(_mm256_and_si256(bits, exponent), least);
-                unit = _mm256_or_si256(unit, _mm256_and_si256(bits, top));
-                x = _mm256_fmadd_ps(_mm256_castsi256_ps(unit), multiplier, x);
-                c[j] = _mm256_madd_epi16(_mm256_castps_si256(x), weights);
-            }
-            c[0] = _mm256_packs_epi32(c[0], c[1]);
-            c[2] = _mm256_packs_epi32(c[2], c[3]);
-            code = _mm256_packus_epi16(_mm256_srl_epi16(_mm256_slli_epi16(c[0], 1), shift),
-                                       _mm256_srl_epi16(_mm256_slli_epi16(c[2], 1), shift));
-            code = _mm256_min_epu8(code, _mm256_set1_epi8((char)p.max_code));
-            code =
-                _mm256_or_si256(code, _mm256_and_si256(_mm256_packs_epi16(c[0], c[2]), _mm256_set1_epi8((char)0x80)));
-            _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permutevar8x32_epi32(code, order));
+            __m256 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor);
+            mixprec_narrow32_avx2_(dst + i, x, &p);
         }
     }
 }
@@ -4198,12 +4194,13 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         }
         break;
     case MIXPREC_E5M2:
-        for (i = 0; i < n; i += 32) {
-            __m512i half = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_loadu_si256(
-                                                 (const __m256i *)(const void *)((const mixprec_e5m2 *)src + i))),
-                                             8);
-            _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm512_castsi512_si256(half)));
-            _mm512_storeu_ps(dst + i + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(half, 1)));
+        for (i = 0; i < n; i += 16) {
+            /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower ones */
+            const __m256i upper = _mm256_setr_epi64x((int64_t)0x0380028001800080, (int64_t)0x0780068005800480,
+                                                     (int64_t)0x0B800A8009800880, (int64_t)0x0F800E800D800C80);
+            __m256i x = _mm256_broadcastsi128_si256(
+                _mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e5m2 *)src + i)));
+            _mm512_storeu_ps(dst + i, _mm512_cvtph_ps(_mm256_shuffle_epi8(x, upper)));
         }
         break;
     default: mixprec_load_more_avx2_(dst, src, type, n); break;
@@ -4233,15 +4230,32 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack8_avx512_(void *dst, cons
     _mm512_storeu_si512(dst, _mm512_permutexvar_epi32(order, code));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_fp8_avx512_(__m512i magnitude, mixprec_dtype type) {
-    const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const __m512i magic = _mm512_set1_epi32(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF));
-    __m512i exponent =
-        _mm512_max_epi32(_mm512_and_si512(magnitude, _mm512_set1_epi32(0x7F800000)), _mm512_set1_epi32(least << 23));
-    __m512i sum = _mm512_castps_si512(
-        _mm512_add_ps(_mm512_castsi512_ps(magnitude), _mm512_castsi512_ps(_mm512_add_epi32(exponent, magic))));
-    sum = _mm512_add_epi32(sum, _mm512_srli_epi32(exponent, (unsigned)(23 - mantissa)));
-    return _mm512_and_si512(sum, _mm512_set1_epi32(0xFF));
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic                                                                                                 \
+    push /* gcc 12's _mm512_range_ps, a macro where nothing is optimised, passes its mask as signed */
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#endif
+/* The codes of mixprec_narrow_ in the low half of each lane. The range instruction takes the larger magnitude, with the
+   sign of its first operand. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_narrow16_avx512_(__m512 x, const mixprec_narrow_ *p) {
+    const __m512 signed_exponent = _mm512_castsi512_ps(_mm512_set1_epi32((int)0xFF800000u));
+    __m512 unit = _mm512_range_ps(_mm512_and_ps(x, signed_exponent), _mm512_set1_ps(p->least), 3);
+    return _mm512_madd_epi16(_mm512_castps_si512(_mm512_fmadd_ps(unit, _mm512_set1_ps(p->multiplier), x)),
+                             _mm512_set1_epi32(p->weights));
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+/* 64 bytes from the same as 16-bit numbers, whose blocks of 4 stand in `order`. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow64_avx512_(void *dst, __m512i c0, __m512i c1, __m512i order,
+                                                                    const mixprec_narrow_ *p) {
+    const __m512i shift = _mm512_set1_epi16((short)p->shift);
+    __m512i code = _mm512_packus_epi16(_mm512_srlv_epi16(_mm512_slli_epi16(c0, 1), shift),
+                                       _mm512_srlv_epi16(_mm512_slli_epi16(c1, 1), shift));
+    code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p->max_code));
+    code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c0, c1), _mm512_set1_epi8((char)0x80), 0xF8);
+    _mm512_storeu_si512(dst, _mm512_permutexvar_epi32(order, code));
 }
 
 /* bfloat16 to nearest even, not NaN, in the upper half of each lane. */
@@ -4391,6 +4405,29 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
     }
 }
 
+/* As mixprec_store_fp8_avx2_. */
+MIXPREC_AVX512_ static void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
+                                                      const mixprec_how_ *how) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 64) {
+        __m512i x[4], magnitude[4], c[4], largest;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFFFFFF));
+        largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
+                                   _mm512_max_epi32(magnitude[2], magnitude[3]));
+        if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+            mixprec_store64_any_avx512_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(_mm512_castsi512_ps(x[j]), &p);
+        mixprec_narrow64_avx512_(dst + i, _mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p);
+    }
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
                                                                          const float *src, size_t n, int saturate,
                                                                          const mixprec_how_ *how) {
@@ -4399,7 +4436,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
         _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
                          _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
-    const __m512i limit = _mm512_set1_epi32(mixprec_limit_(type, saturate)), mask = _mm512_set1_epi32(0x7FFFFFFF);
+    const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
+                  mask = _mm512_set1_epi32(0x7FFFFFFF);
     mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
@@ -4407,7 +4445,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
         __m512i x[4], magnitude[4], c[4];
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
-        if (saturate || type == MIXPREC_BF16 || type == MIXPREC_E5M2) {
+        if (saturate || type == MIXPREC_BF16) {
             __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                                _mm512_max_epi32(magnitude[2], magnitude[3]));
             if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
@@ -4416,25 +4454,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
                 continue;
             }
         }
-        if (saturate || type == MIXPREC_E4M3 || type == MIXPREC_E5M2)
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_min_epi32(magnitude[j], limit);
-        if (type == MIXPREC_F16 || type == MIXPREC_BF16) {
-            if (saturate) /* mask ? magnitude : x */
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
-                    _mm512_ternarylogic_epi32(mask, magnitude[j], x[j], 0xCA);
-            if (type == MIXPREC_F16) {
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
-                    (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
-                    _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
-                continue;
-            }
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
-            _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
-            _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
+        if (saturate) /* mask ? magnitude : x */
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
+        if (type == MIXPREC_F16) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
+                (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_fp8_avx512_(magnitude[j], type);
-        mixprec_pack8_avx512_((mixprec_e4m3 *)dst + i, c, x);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
+        _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
+        _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
     }
 }
 
@@ -4556,9 +4587,9 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         return;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
-            MIXPREC_ROW_(MIXPREC_E4M3)
-            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
+        case MIXPREC_E4M3:
+        case MIXPREC_E5M2: mixprec_store_fp8_avx512_((uint8_t *)dst, type, src, n, how); return;
         default: return;
         }
     }
@@ -4681,30 +4712,21 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
 #endif
 
 #ifndef MIXPREC_NO_QUANT
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic                                                                                                 \
-    push /* gcc 12's _mm512_range_ps, a macro where nothing is optimised, passes its mask as signed */
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#endif
-/* As mixprec_narrow_as_avx2_. The range instruction takes the larger magnitude, with the sign of its first operand. */
+/* As mixprec_narrow_as_avx2_. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                      const char *src, mixprec_dtype src_type, size_t n,
                                                                      size_t block, const float *factors) {
-    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type);
+    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
     const __m512i order = src_type == MIXPREC_BF16
                               ? _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)
                               : _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512 signed_exponent = _mm512_castsi512_ps(_mm512_set1_epi32((int)0xFF800000u));
-    const __m512 least = _mm512_set1_ps(p.least), multiplier = _mm512_set1_ps(p.multiplier);
-    const __m512i weights = _mm512_set1_epi32(p.weights);
-    const __m512i shift = _mm512_set1_epi16((short)p.shift);
     const size_t size = mixprec_size_of_(src_type);
     size_t i, end;
     int j;
     for (i = 0; i < n; factors++) {
         const __m512 factor = _mm512_set1_ps(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
-            __m512i c[4], code;
+            __m512i c[4];
             __m512 x[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
                 const char *from = src + (i + 16 * (size_t)j) * size;
@@ -4717,26 +4739,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
                     x[j + 1] = mixprec_load16_avx512_(from + 16 * size, src_type, 0xFFFF);
                 }
             }
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                __m512 unit;
-                x[j] = _mm512_mul_ps(x[j], factor);
-                unit = _mm512_range_ps(_mm512_and_ps(x[j], signed_exponent), least, 3);
-                c[j] = _mm512_madd_epi16(_mm512_castps_si512(_mm512_fmadd_ps(unit, multiplier, x[j])), weights);
-            }
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(_mm512_mul_ps(x[j], factor), &p);
             MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) c[j] =
                 src_type == MIXPREC_BF16 ? _mm512_mask_blend_epi16(0xAAAAAAAAu, c[j], _mm512_slli_epi32(c[j + 1], 16))
                                          : _mm512_packs_epi32(c[j], c[j + 1]);
-            code = _mm512_packus_epi16(_mm512_srlv_epi16(_mm512_slli_epi16(c[0], 1), shift),
-                                       _mm512_srlv_epi16(_mm512_slli_epi16(c[2], 1), shift));
-            code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p.max_code));
-            code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c[0], c[2]), _mm512_set1_epi8((char)0x80), 0xF8);
-            _mm512_storeu_si512(dst + i, _mm512_permutexvar_epi32(order, code));
+            mixprec_narrow64_avx512_(dst + i, c[0], c[2], order, &p);
         }
     }
 }
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
                                                    mixprec_dtype src_type, size_t n, size_t block,
                                                    const float *factors) {
@@ -5866,7 +5876,9 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_bf16_neon_(uint32x4_t bits, int 
     return vbslq_u32(nan, vorrq_u32(bits, vdupq_n_u32(0x400000)), sum);
 }
 
-/* fp8 to nearest even: see mixprec_encode_fp8_avx2_; as integers, magnitudes order as the numbers do, with NaN on
+/* fp8 to nearest even: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of the last place in the low bits
+   of the sum, rounded by the addition; the exponent's part of the code is added as an integer. The low bits of `magic`
+   make the exponent's bias come out as zero modulo 256. As integers, magnitudes order as the numbers do, with NaN on
    top. */
 MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
