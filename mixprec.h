@@ -1292,7 +1292,7 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
    types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
    AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
-   error; nor has it any with a packed B, with up to 4 rows of A, or, with MIXPREC_NO_STDLIB, without a workspace. The
+   error; nor has it any with a packed B, with up to 16 rows of A, or, with MIXPREC_NO_STDLIB, without a workspace. The
    x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a
    machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
@@ -9192,10 +9192,10 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
 }
 
 /* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows:
-   4 x 4096 times 4096 x 4096 in bf16 took 3.7 ms on Zen 4, 3.5 ms without; 8 rows 4.4 and 5.9 ms. */
+   16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
 static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && d->m > 4)
+    if (d->native && !d->packed_size && d->m > 16)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
     return native ? native : kernels;
 }
