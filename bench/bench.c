@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-bench_options bench_option = {0, 1, 0.15, NULL, ""};
+bench_options bench_option = {0, 1, 0.13, NULL, ""};
 bench_result *bench_results;
 int bench_result_count;
 
@@ -349,7 +349,7 @@ static const char usage[] =
     "  --quick        fewer rounds, smaller arrays, less steady figures\n"
     "  --filter TEXT  only the cases whose suite/case/dtype contains TEXT, such as gemm/1024 or f16\n"
     "  --threads N    with N threads (1 to 256); default 1, pinned to a core\n"
-    "  --seconds S    time for one figure (0.001 to 60); default 0.15, with --quick 0.03\n"
+    "  --seconds S    time for one figure (0.001 to 60); default 0.13, with --quick 0.03\n"
     "  --help         this text\n"
     "Writes results.csv, results.json and report.html beside the program.\n";
 
