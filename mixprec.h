@@ -2877,32 +2877,30 @@ static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow o
     p.multiplier =
         mixprec_f32_from_bits_((127 + lost) << 23 | ((0u - ((exponent + lost) << to->mantissa_bits)) & 0xFFFF));
     p.weights = 1 << 16 | 1 << (7 - to->mantissa_bits);
-    p.shift = 8 - to->mantissa_bits;
+    p.shift = 7 - to->mantissa_bits;
     p.max_code = (uint8_t)(overflow == MIXPREC_OVERFLOW_IEEE ? to->overflow_code : to->max_code);
     return p;
 }
 
 /* 32 numbers, none of them NaN. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow32_avx2_(void *dst, const __m256 x[4],
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow32_avx2_(void *dst, const __m256i x[4],
                                                                 const mixprec_narrow_ *p) {
-    const __m256i exponent = _mm256_set1_epi32(0x7F800000), top = _mm256_set1_epi32((int)0x80000000u);
     const __m256i least = _mm256_castps_si256(_mm256_set1_ps(p->least)), weights = _mm256_set1_epi32(p->weights);
     const __m128i shift = _mm_cvtsi32_si128(p->shift);
-    __m256i c[4], code;
+    __m256i c[4], code, sign;
     int j;
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        __m256i bits = _mm256_castps_si256(x[j]);
-        __m256i unit = _mm256_max_epi32(_mm256_and_si256(bits, exponent), least);
-        unit = _mm256_or_si256(unit, _mm256_and_si256(bits, top));
-        c[j] = _mm256_castps_si256(_mm256_fmadd_ps(_mm256_castsi256_ps(unit), _mm256_set1_ps(p->multiplier), x[j]));
-        c[j] = _mm256_madd_epi16(c[j], weights);
+        __m256i magnitude = mixprec_magnitude_avx2_(x[j]);
+        __m256i unit = _mm256_max_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), least);
+        __m256 sum =
+            _mm256_fmadd_ps(_mm256_castsi256_ps(unit), _mm256_set1_ps(p->multiplier), _mm256_castsi256_ps(magnitude));
+        c[j] = _mm256_madd_epi16(_mm256_castps_si256(sum), weights);
     }
-    c[0] = _mm256_packs_epi32(c[0], c[1]);
-    c[2] = _mm256_packs_epi32(c[2], c[3]);
-    code = _mm256_packus_epi16(_mm256_srl_epi16(_mm256_slli_epi16(c[0], 1), shift),
-                               _mm256_srl_epi16(_mm256_slli_epi16(c[2], 1), shift));
+    code = _mm256_packus_epi16(_mm256_srl_epi16(_mm256_packs_epi32(c[0], c[1]), shift),
+                               _mm256_srl_epi16(_mm256_packs_epi32(c[2], c[3]), shift));
     code = _mm256_min_epu8(code, _mm256_set1_epi8((char)p->max_code));
-    code = _mm256_or_si256(code, _mm256_and_si256(_mm256_packs_epi16(c[0], c[2]), _mm256_set1_epi8((char)0x80)));
+    sign = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
+    code = _mm256_or_si256(code, _mm256_and_si256(sign, _mm256_set1_epi8((char)0x80)));
     _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
 }
 
@@ -3109,10 +3107,10 @@ MIXPREC_AVX2_ static void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype ty
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m256 x[4];
-        __m256i magnitude[4], largest;
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_loadu_ps(src + i + 8 * j);
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(_mm256_castps_si256(x[j]));
+        __m256i x[4], magnitude[4], largest;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+            _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
         largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                    _mm256_max_epi32(magnitude[2], magnitude[3]));
         if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000))))
@@ -4028,9 +4026,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, m
     for (i = 0; i < n; factors++) {
         const __m256 factor = _mm256_set1_ps(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 32) {
-            __m256 x[4];
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
-                _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor);
+            __m256i x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_castps_si256(
+                _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor));
             mixprec_narrow32_avx2_(dst + i, x, &p);
         }
     }
@@ -4250,7 +4248,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_narrow16_avx512_(__m512 x,
 /* 64 bytes from the same as 16-bit numbers, whose blocks of 4 stand in `order`. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow64_avx512_(void *dst, __m512i c0, __m512i c1, __m512i order,
                                                                     const mixprec_narrow_ *p) {
-    const __m512i shift = _mm512_set1_epi16((short)p->shift);
+    const __m512i shift = _mm512_set1_epi16((short)(p->shift + 1));
     __m512i code = _mm512_packus_epi16(_mm512_srlv_epi16(_mm512_slli_epi16(c0, 1), shift),
                                        _mm512_srlv_epi16(_mm512_slli_epi16(c1, 1), shift));
     code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p->max_code));
