@@ -5215,11 +5215,11 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 /* Where a product has few rows, packing B as panels of fp32 would take longer than the products.
    Where k runs along the rows of B (N x K) the rows of A are the lanes of a vector, with 16 columns of B at a time: B
    needs no transposition, only to become fp32, 64 of k at a time in one of two buffers in L1, while the numbers in the
-   other are broadcast from there. One or two rows of bf16 or fp8 use lanes for columns instead, and so do all where
-   columns lie side by side (K x N, and packed). */
+   other are broadcast from there. Up to four rows use lanes for columns instead, and so do all where columns lie side by
+   side (K x N, and packed). */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
 #define MIXPREC_DIRECT_WIDTH_ 16 /* of a panel of A */
-#define MIXPREC_DIRECT_THIN_ROWS_ 2
+#define MIXPREC_DIRECT_THIN_ROWS_ 4
 #define MIXPREC_DIRECT_DEPTH_ 64 /* of a buffer of 16 columns */
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
@@ -5236,6 +5236,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i
                                                      26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     __m512i half[2];
     int i;
+    if (type == MIXPREC_F16) {
+        halves[0] = _mm512_permutexvar_epi16(evens_then_odds, word);
+        return;
+    }
     half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
     half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
     MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
@@ -5250,18 +5254,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const __m512i *halves, size_t k,
                                                                          const mixprec_dtype type) {
-    const char *from = (const char *)halves + k % 2 * 64 + k / 2 * 32;
+    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
     __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
     return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
 }
 
-/* With one or two rows even a buffer in L1 costs more than the products: each word of a transposed line is widened and
+/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
    multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
                                  size_t columns, size_t depth, const float *a, size_t width, const char *b,
                                  size_t stride, float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_BF16 ? 2 : 1;
+    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
     const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
     size_t at = 0;
@@ -5282,7 +5286,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
                                           stride, there, bytes, 0);
             }
-            if (type != MIXPREC_BF16)
+            if (type != MIXPREC_F32 && type != MIXPREC_BF16)
                 for (q = 0; q < (size_t)vectors * 16; q++)
                     mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             for (q = 0; q * 4 < bytes; q++) {
@@ -5291,7 +5295,9 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                             const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
-                            if (type == MIXPREC_BF16)
+                            if (type == MIXPREC_F32)
+                                x[j] = _mm512_castsi512_ps(words[word]);
+                            else if (type == MIXPREC_BF16)
                                 x[j] = _mm512_castsi512_ps(k ? _mm512_and_si512(words[word], upper_half)
                                                              : _mm512_slli_epi32(words[word], 16));
                             else
@@ -5329,9 +5335,13 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     case dtype:                                                                                                        \
         if (rows == 1)                                                                                                 \
             mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
-        else                                                                                                           \
+        else if (rows == 2)                                                                                            \
             mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+        else                                                                                                           \
+            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
         break;
+            MIXPREC_ROW_(MIXPREC_F32)
+            MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
             MIXPREC_ROW_(MIXPREC_E4M3)
             MIXPREC_ROW_(MIXPREC_E5M2)
@@ -5446,8 +5456,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
             }
             /* Zen 4 loads two numbers in a cycle and multiplies two vectors of 8: to keep pace with A's, too, every
                fourth column is broadcast from a register. */
-            MIXPREC_UNROLL_ for (c = 0; c < 16 && lanes == 8; c += 4) r[c / 4] =
-                _mm256_broadcast_ps((const __m128 *)(const void *)(b + c * MIXPREC_DIRECT_DEPTH_));
+            if (lanes == 8)
+                MIXPREC_UNROLL_ for (c = 0; c < 16; c += 4) r[c / 4] =
+                    _mm256_broadcast_ps((const __m128 *)(const void *)(b + c * MIXPREC_DIRECT_DEPTH_));
             MIXPREC_UNROLL_ for (q = 0; q < 4; q++) {
                 const __m512 x = lanes == 16 ? _mm512_loadu_ps(a + (size_t)q * width) : _mm512_setzero_ps();
                 const __m256 y = lanes == 8 ? _mm256_loadu_ps(a + (size_t)q * width) : _mm256_setzero_ps();
@@ -5665,7 +5676,7 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
     call.scratch = (float *)(void *)scratch;
     if (along)
         mixprec_direct_along_avx512_(&call);
-    else if (rows > MIXPREC_DIRECT_THIN_ROWS_ || type == MIXPREC_F32 || type == MIXPREC_F16)
+    else if (rows > MIXPREC_DIRECT_THIN_ROWS_)
         mixprec_direct_across_avx512_(&call);
     else
         mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
