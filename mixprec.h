@@ -1283,7 +1283,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer
-   may be NULL. Pointers to data, .workspace and .workspace_size are ignored, but B may be seen to be A. Returns what
+   may be NULL. Pointers to data, .workspace and .workspace_size are ignored, but B may be seen to be A. Ask for each
+   combination of sizes, leading dimensions, types and rows: even a smaller product may need more. Returns what
    mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
@@ -2025,7 +2026,7 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* A whole product of operands that are not packed: t[i * ldt + j] = the sum, for all of k, of element (i, p) of A,
+    /* A whole product of an A that is not in panels: t[i * ldt + j] = the sum, for all of k, of element (i, p) of A,
        a_row bytes from row to row and a_step along k, times that of B. Its columns are in groups of tile_columns[wide],
        b_panel bytes from group to group and b_step along k; the last is whole, or half where wide is 0. May be NULL. */
     void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
@@ -2856,11 +2857,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits
     return _mm256_and_si256(bits, _mm256_set1_epi32(0x7FFFFFFF));
 }
 
-/* fp8 to nearest even by one fused multiply-add, whose sum holds sign, exponent and rounded mantissa of the code at
-   once. To |x| of exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even
+/* fp8 to nearest even by one fused multiply-add, whose sum holds exponent and rounded mantissa of the code (AVX-512:
+   the sign, too) at once. To |x| of exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even
    constant, so that the low 16 bits of the sum are the number of units in the last place, |x| / 2^(E - m), to nearest
    even, and that constant; the high 16 bits are the sign and E's biased exponent in front of zeros. Multiplied with
-   `weights` and added they give 16 times the code, as the constant is meant to, less 2^15 for a negative number. This
+   `weights` and added they give 2^(7 - m) times the code, as the constant is meant to, less 2^15 with a sign. This
    code goes on beyond the format's range, up to that of Inf, so that it can be limited at last, as a byte: to the
    largest finite number, or to the code of an overflow, which is the next one. */
 typedef struct mixprec_narrow_ {
@@ -3885,7 +3886,7 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
 #endif /* MIXPREC_NO_GEMM */
 
 /* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
-   division and square root limit them. ---- */
+   division and square root limit them; but sums of f32, f16 and bf16 have kernels of their own. ---- */
 
 #ifndef MIXPREC_NO_REDUCE
 /* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not.
@@ -4989,8 +4990,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
 }
 
 /* Functions for three counts of rows, so that an edge costs little more than what it computes; the rows that are not
-   there are zeros of the panel. Every even count would add a second to the time to compile, and gain nothing: products
-   of up to 32 rows have kernels of their own below. */
+   there are zeros of the panel. Every even count would add a second to the time to compile, and gain little: large
+   products of up to 32 rows have kernels of their own below. */
 #define MIXPREC_TILE_AVX512_(rows, vectors, wide)                                                                      \
     MIXPREC_AVX512_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx512_(                                    \
         size_t rows_there, size_t columns, size_t depth, const char *a, size_t a_row, size_t a_step, const char *b,    \
@@ -6156,13 +6157,13 @@ static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const 
     const size_t vectors = wide || columns > 4 ? 3 : 1, size = wide ? 8 : 4, whole = vectors * 16 / size;
     const size_t kernel_rows = rows > 4 ? 8 : 4;
     double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
-    char *to = t;
+    char *to = (char *)t;
     size_t ld_to = ldt, i;
     if (columns != whole) { /* vectors that are not whole: by way of a buffer */
         to = (char *)edge;
         ld_to = whole;
         for (i = 0; i < rows && !first; i++)
-            mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
+            mixprec_copy_(to + i * whole * size, (char *)t + i * ldt * size, columns * size);
     }
     switch (kernel_rows * 8 + vectors * 2 + (size_t)wide) {
 #define MIXPREC_TILE_NEON_(kernel_rows, vectors, wide)                                                                 \
@@ -6883,9 +6884,9 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
-    int small;                        /* all at once, and A is not packed */
+    int small;                        /* all at once, and A in rows, not in panels */
     size_t width;                     /* of a panel of A */
-    size_t a_bytes, b_bytes, t_bytes; /* of the workspace, each a multiple of 64 */
+    size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
     mixprec_dtype panels_type;        /* its elements */
     size_t tasks;                     /* for threads */
@@ -6956,7 +6957,7 @@ static int mixprec_gemm_in_place_(const mixprec_gemm_plan_ *plan, mixprec_dtype 
     return type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && ld * plan->size <= longest;
 }
 
-/* Is a part of m x n small enough to leave A unpacked, with all of it in the workspace? */
+/* Is a part of m x n small enough for one go, with A in rows where it lies or widened in the workspace? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     size_t tile_columns = plan->kernels->tile_columns[plan->wide];
     int b_in_place;
@@ -7625,7 +7626,7 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, int fused) {
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
     const mixprec_dtype src_type = d->src_type;
     const float max = mixprec_quant_max_(d->dst_type);
-    /* A scale that is given needs no amax before: strips that stay in L1 between the one and the other. */
+    /* With a scale that is given, strips that stay in L1 between amax, which finds a NaN, and the rest. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
     const size_t block_columns = d->scale ? MIXPREC_STRIP_ : d->block_columns;
     const size_t blocks_wide = mixprec_min_((MIXPREC_STRIP_ - 1) / block_columns + 1, MIXPREC_BLOCK_);
@@ -10409,12 +10410,13 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
 
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest) {
-    static const char norms[] = " batch_norm group_norm instance_norm layer_norm rms_norm ";
-    static const char batch_norm[] = " batch_norm ";
+    static const char norms[] = " batch_norm native_batch_norm cudnn_batch_norm group_norm native_group_norm"
+                                " instance_norm layer_norm native_layer_norm rms_norm ";
+    static const char batch_norm[] = " batch_norm native_batch_norm cudnn_batch_norm ";
     size_t length = 0;
     if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
         return MIXPREC_NONE;
-    while (operation[length])
+    while (operation[length] && operation[length] != '.') /* the suffix of an overload */
         length++;
     if (!policy->per_operation)
         return policy->f32_norms && mixprec_in_list_(policy->f32_norms == 1 ? batch_norm : norms, operation, length)
