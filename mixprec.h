@@ -4700,10 +4700,8 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
             MIXPREC_ROW_(MIXPREC_F32)
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
-            MIXPREC_ROW_(MIXPREC_E4M3)
-            MIXPREC_ROW_(MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-        default: break;
+        default: mixprec_reduce_avx2_(lanes, x, y, type, whole, reduction, center); break; /* fp8: little to gain */
         }
     if (n != whole)
         mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
