@@ -1740,7 +1740,9 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 
 /* Which instruction sets are compiled in. 32-bit x86 has too few vector registers for the GEMM kernels: portable C. */
 #if !defined(MIXPREC_NO_SIMD) && !defined(__TINYC__)
-#if (defined(__x86_64__) && defined(__GNUC__)) || (defined(_MSC_VER) && defined(_M_X64))
+/* clang before 19, imitating MSVC, has intrinsics only for what the command line enables. */
+#if (defined(__x86_64__) && defined(__GNUC__)) ||                                                                      \
+    (defined(_MSC_VER) && defined(_M_X64) && (!defined(__clang__) || __clang_major__ >= 19))
 #if MIXPREC_MAX_ISA >= 2
 #define MIXPREC_HAS_AVX2_ 1
 #endif

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Other machines, emulated: the quick tests on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512
-# (Haswell), and on AArch64 with and without its dot-product units; the size of the scalar conversions on a Cortex-M0+;
-# the bits of conversions, products and steps of training on a Cortex-M4.
+# (Haswell), on AArch64 with and without its dot-product units, and on Windows; the size of the scalar conversions on a
+# Cortex-M0+; the bits of conversions, products and steps of training on a Cortex-M4.
 # Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
 #     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: hours
 
@@ -80,6 +80,44 @@ else
             done
         fi
     done
+fi
+
+# ---- Windows ----
+
+build_for_windows() { # mingw's own printf knows no %zu
+    x86_64-w64-mingw32-gcc -std=gnu11 -O2 -D__USE_MINGW_ANSI_STDIO=1 -static -pthread -o "$work/test.exe" "$@" -lm
+}
+
+# The header as MSVC sees it: clang defines _MSC_VER and, here, nothing that tells it from cl.exe; intrin.h is its own.
+# The rest of the program is mingw's, which knows another name for the function that touches new pages of the stack.
+as_msvc() {
+    mkdir -p "$work/msvc" && echo 'typedef int jmp_buf[64];' >"$work/msvc/setjmp.h" &&
+        printf '%s\n' '#define MIXPREC_IMPLEMENTATION' '#include "mixprec.h"' 'int _fltused;' >"$work/msvc.c" &&
+        clang-19 --target=x86_64-pc-windows-msvc -U__clang__ -march=x86-64-v4 -O2 -Wall -Wextra -Wno-unused-function -Werror \
+            -DMIXPREC_NO_STDLIB -I. -I"$work/msvc" -c -o "$work/msvc.obj" "$work/msvc.c"
+}
+
+if ! have x86_64-w64-mingw32-gcc || ! have wine; then
+    missing "targets: Windows" "gcc-mingw-w64-x86-64 and wine"
+else
+    mkdir -p "$work/wine"
+    WINEPREFIX=$(cd "$work/wine" && pwd)
+    export WINEPREFIX WINEDEBUG=-all
+    wineboot --init >"$work/wineboot.out" 2>&1
+    for test in scalar convert scaler reduce quant optim policy checkpoint layers; do
+        check "targets: Windows: test_$test compiles" build_for_windows "tests/test_$test.c" &&
+            check_quick "targets: Windows: test_$test" wine "$work/test.exe"
+    done
+    if ! have clang-19; then
+        missing "targets: Windows, as MSVC" clang-19
+    elif check "targets: Windows: compiles as for MSVC" as_msvc; then
+        for test in convert scaler reduce quant; do
+            check "targets: Windows, as MSVC: test_$test compiles" build_for_windows -DMIXPREC_IMPLEMENTED_ \
+                "tests/test_$test.c" "$work/msvc.obj" -Wl,--defsym,__chkstk=___chkstk_ms &&
+                check_quick "targets: Windows, as MSVC: test_$test" wine "$work/test.exe"
+        done
+    fi
+    wineserver -k
 fi
 
 # ---- Cortex-M4, without an operating system ----

@@ -7,13 +7,12 @@
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 
+#include "guard.h"
 #include "oracle.h"
 #include "test.h"
 
 #include <fenv.h>
 #include <float.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- the floating-point environment ---- */
 
@@ -442,24 +441,10 @@ static void test_lengths(mixprec_dtype to, mixprec_dtype from) {
         }
 }
 
-/* Room for `bytes` between two pages that may not be touched. */
-static unsigned char *guarded_pages(size_t bytes, unsigned char **end) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), inner = (bytes + page - 1) / page * page;
-    unsigned char *start =
-        (unsigned char *)mmap(NULL, inner + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED || mprotect(start, page, PROT_NONE) || mprotect(start + page + inner, page, PROT_NONE)) {
-        fprintf(stderr, "mmap failed\n");
-        exit(2);
-    }
-    *end = start + page + inner;
-    return start + page;
-}
-
 /* Arrays that start and end at a page that may not be touched: a stray read ends the program too. */
 static void test_guard_pages(void) {
-    unsigned char *source_end, *got_end;
-    unsigned char *source_start = guarded_pages(8 * LONGEST, &source_end);
-    unsigned char *got_start = guarded_pages(8 * LONGEST, &got_end);
+    unsigned char *source_start = guarded(GUARD_PAGE), *source_end = source_start + GUARD_PAGE;
+    unsigned char *got_start = guarded(GUARD_PAGE), *got_end = got_start + GUARD_PAGE;
     uint64_t want[LONGEST];
     int to, from, path, kind, at_end;
     size_t n;

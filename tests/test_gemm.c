@@ -10,10 +10,7 @@
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "test.h"
 
@@ -43,6 +40,7 @@ static void counting_free(void *memory) {
 #include "../mixprec.h"
 #include "codes.h"
 #include "environment.h"
+#include "guard.h"
 
 /* ---- random numbers ---- */
 
@@ -160,20 +158,12 @@ static uint64_t random_code(mixprec_dtype dtype, enum values values) {
 
 enum slot { SLOT_A, SLOT_B, SLOT_C, SLOT_WORKSPACE, SLOT_COUNT };
 #define SLOT_SIZE ((size_t)1 << 26)
-#define GUARD_SIZE ((size_t)1 << 16) /* a multiple of any page size */
 static unsigned char *slots[SLOT_COUNT];
 
 static void make_slots(void) {
     int i;
-    for (i = 0; i < SLOT_COUNT; i++) {
-        unsigned char *memory =
-            mmap(NULL, SLOT_SIZE + 2 * GUARD_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED || mprotect(memory + GUARD_SIZE, SLOT_SIZE, PROT_READ | PROT_WRITE)) {
-            perror("test_gemm: mmap");
-            exit(2);
-        }
-        slots[i] = memory + GUARD_SIZE;
-    }
+    for (i = 0; i < SLOT_COUNT; i++)
+        slots[i] = guarded(SLOT_SIZE);
 }
 
 /* Turns through three places: against the unmapped page behind, against the one before, off alignment by an element. */
@@ -290,16 +280,8 @@ static const char *describe(const char *path) {
 }
 
 static const char *now_path = "";
-static void on_crash(int signal_number) {
-    printf("FAIL  %s in: %s\n",
-           signal_number == SIGFPE   ? "a floating-point exception"
-           : signal_number == SIGILL ? "an illegal instruction"
-                                     : "an access outside the matrices",
-           describe(now_path));
-    test_failed++;
-    test_summary();
-    fflush(stdout);
-    _exit(1);
+static const char *describe_now(void) {
+    return describe(now_path);
 }
 
 static int accumulates_in_f64(void) {
@@ -1512,10 +1494,7 @@ int main(int argc, char **argv) {
     size_t i;
     test_init(argc, argv);
     make_slots();
-    signal(SIGSEGV, on_crash);
-    signal(SIGBUS, on_crash);
-    signal(SIGFPE, on_crash);
-    signal(SIGILL, on_crash);
+    guard_crashes(describe_now);
     for (i = 0; i < sizeof tests / sizeof *tests; i++)
         if (test_begin(tests[i].name)) {
             tests[i].run();

@@ -12,10 +12,7 @@
    them, element by element apart from any product, and checks what it gets against long double. */
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "test.h"
 
@@ -47,6 +44,7 @@ static void counting_free(void *memory) {
 #include "../mixprec.h"
 #include "codes.h"
 #include "environment.h"
+#include "guard.h"
 #include "oracle.h"
 
 /* ---- a thread pool, as a user of .parallel_for may have one ---- */
@@ -150,7 +148,6 @@ static size_t size_of(mixprec_dtype dtype) {
 
 enum slot { SLOT_A, SLOT_B, SLOT_C, SLOT_BIAS, SLOT_SCALES_A, SLOT_SCALES_B, SLOT_PACKED, SLOT_WORKSPACE, SLOT_COUNT };
 #define SLOT_SIZE ((size_t)1 << 26)
-#define GUARD_SIZE ((size_t)1 << 16) /* a multiple of any page size */
 #define MARGIN 192
 static unsigned char *slots[SLOT_COUNT];
 
@@ -168,13 +165,8 @@ static void fail(const char *what) {
 
 static void make_slots(void) {
     int i;
-    for (i = 0; i < SLOT_COUNT; i++) {
-        unsigned char *memory =
-            mmap(NULL, SLOT_SIZE + 2 * GUARD_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED || mprotect(memory + GUARD_SIZE, SLOT_SIZE, PROT_READ | PROT_WRITE))
-            fail("test_gemm_ex: mmap");
-        slots[i] = memory + GUARD_SIZE;
-    }
+    for (i = 0; i < SLOT_COUNT; i++)
+        slots[i] = guarded(SLOT_SIZE);
 }
 
 static void *grow(void *memory, size_t *capacity, size_t bytes) {
@@ -294,14 +286,6 @@ static const char *describe(void) {
              now.scale_b.block_columns, now.scale_b.ld, now.has_bias ? mixprec_dtype_name(now.bias_type) : "no",
              (int)now.activation, (int)now.round, (int)now.overflow, (int)now.triangle, (int)now.values, now_how);
     return text;
-}
-
-static void on_crash(int signal_number) {
-    printf("FAIL  signal %d in: %s\n", signal_number, describe());
-    test_failed++;
-    test_summary();
-    fflush(stdout);
-    _exit(1);
 }
 
 /* ---- drawing a problem ---- */
@@ -1830,10 +1814,7 @@ int main(int argc, char **argv) {
     size_t i;
     test_init(argc, argv);
     make_slots();
-    signal(SIGSEGV, on_crash);
-    signal(SIGBUS, on_crash);
-    signal(SIGFPE, on_crash);
-    signal(SIGILL, on_crash);
+    guard_crashes(describe);
     for (i = 0; i < POOL_WORKERS; i++)
         if (pthread_create(&workers[i], NULL, pool_worker, &the_pool))
             fail("test_gemm_ex: pthread_create");
