@@ -104,7 +104,7 @@ else
     WINEPREFIX=$(cd "$work/wine" && pwd)
     export WINEPREFIX WINEDEBUG=-all
     wineboot --init >"$work/wineboot.out" 2>&1
-    for test in scalar convert scaler reduce quant optim policy checkpoint layers; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers; do
         check "targets: Windows: test_$test compiles" build_for_windows "tests/test_$test.c" &&
             check_quick "targets: Windows: test_$test" wine "$work/test.exe"
     done

@@ -2,7 +2,7 @@
 
        cc -O2 -std=gnu11 tests/test_gemm.c -lm -pthread && ./a.out [--quick] [--filter TEXT]
 
-   The first oracle is the documented order as a scalar loop: fma of libm over chunks of 512, then the epilogue, one
+   The first oracle is the documented order as a scalar loop: tests/dot.h over chunks of 512, then the epilogue, one
    rounding each. Every element must have its bits. The second is a sum in higher precision with an error bound.
 
    prepare() lays out the matrices of a problem between unmapped pages, with NaN in the padding and in a C that must not
@@ -39,6 +39,7 @@ static void counting_free(void *memory) {
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 #include "codes.h"
+#include "dot.h"
 #include "environment.h"
 #include "guard.h"
 
@@ -295,44 +296,6 @@ static int products_inexact(void) {
            ((now.a_type == MIXPREC_BF16 || now.b_type == MIXPREC_BF16) && now.values == SPECIAL);
 }
 
-#define CHUNK 512 /* as documented; not the library's macro, which is under test too */
-
-static float dot_f32(const double *x, const double *y, int fused) {
-    float total = 0;
-    size_t from, i;
-    for (from = 0; from < now.k; from += CHUNK) {
-        float sum = 0;
-        for (i = from; i < now.k && i < from + CHUNK; i++) {
-            if (fused)
-                sum = fmaf((float)x[i], (float)y[i], sum);
-            else {
-                volatile float product = (float)x[i] * (float)y[i]; /* volatile: no contraction */
-                sum = sum + product;
-            }
-        }
-        total = from ? total + sum : sum;
-    }
-    return total;
-}
-
-static double dot_f64(const double *x, const double *y, int fused) {
-    double total = 0;
-    size_t from, i;
-    for (from = 0; from < now.k; from += CHUNK) {
-        double sum = 0;
-        for (i = from; i < now.k && i < from + CHUNK; i++) {
-            if (fused)
-                sum = fma(x[i], y[i], sum);
-            else {
-                volatile double product = x[i] * y[i];
-                sum = sum + product;
-            }
-        }
-        total = from ? total + sum : sum;
-    }
-    return total;
-}
-
 static uint64_t expected_element(size_t i, size_t j, int fused) {
     const double *x = left + i * now.k, *y = right + j * now.k;
     double old = now.beta != 0 ? decode(saved_code(&c, i, j), now.c_type) : 0, result;
@@ -340,11 +303,13 @@ static uint64_t expected_element(size_t i, size_t j, int fused) {
     if (accumulates_in_f64() || now.c_type == MIXPREC_F64) {
         double alpha = accumulates_in_f64() ? now.alpha : rounded_to_f32(now.alpha);
         double beta = accumulates_in_f64() ? now.beta : rounded_to_f32(now.beta);
-        double sum = !sums ? 0 : accumulates_in_f64() ? dot_f64(x, y, fused) : (double)dot_f32(x, y, fused);
+        double sum = !sums                  ? 0
+                     : accumulates_in_f64() ? dot_f64(x, y, now.k, fused)
+                                            : (double)dot_f32(x, y, now.k, fused);
         volatile double scaled = alpha * sum, scaled_old = beta * old;
         result = beta == 0 ? (sums ? scaled : 0) : sums ? scaled + scaled_old : scaled_old;
     } else {
-        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? dot_f32(x, y, fused) : 0;
+        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? dot_f32(x, y, now.k, fused) : 0;
         volatile float scaled = alpha * sum, scaled_old = beta * (float)old;
         volatile float both = scaled + scaled_old;
         result = (double)(beta == 0 ? (sums ? scaled : 0) : sums ? both : scaled_old);

@@ -43,6 +43,7 @@ static void counting_free(void *memory) {
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 #include "codes.h"
+#include "dot.h"
 #include "environment.h"
 #include "guard.h"
 #include "oracle.h"
@@ -489,47 +490,9 @@ static void draw_problem(int focus) {
 
 /* ---- the oracle ---- */
 
-#define CHUNK 512 /* as documented; not the library's macro, which is under test too */
-
 static double *left, *right, *results; /* op(A) row by row, op(B) column by column, as the accumulator sees them */
 static uint64_t *expected[2];          /* [fused] */
 static size_t left_capacity, right_capacity, results_capacity, expected_capacity[2];
-
-static float dot_f32(const double *x, const double *y, size_t k, int fused) {
-    float total = 0;
-    size_t from, i;
-    for (from = 0; from < k; from += CHUNK) {
-        float sum = 0;
-        for (i = from; i < k && i < from + CHUNK; i++) {
-            if (fused)
-                sum = fmaf((float)x[i], (float)y[i], sum);
-            else {
-                volatile float product = (float)x[i] * (float)y[i]; /* volatile: no contraction */
-                sum = sum + product;
-            }
-        }
-        total = from ? total + sum : sum;
-    }
-    return total;
-}
-
-static double dot_f64(const double *x, const double *y, size_t k, int fused) {
-    double total = 0;
-    size_t from, i;
-    for (from = 0; from < k; from += CHUNK) {
-        double sum = 0;
-        for (i = from; i < k && i < from + CHUNK; i++) {
-            if (fused)
-                sum = fma(x[i], y[i], sum);
-            else {
-                volatile double product = x[i] * y[i];
-                sum = sum + product;
-            }
-        }
-        total = from ? total + sum : sum;
-    }
-    return total;
-}
 
 /* One operation. Sums and products of two floats, rounded to double first, come out as if they had been rounded to float
    at once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995). */
