@@ -4939,13 +4939,33 @@ MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
 
 /* 14 x 32 (f64: 14 x 16): 28 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX512_ 14
+
+/* t = or += s, `stride` bytes from row to row. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, size_t stride, __m512 s[][2],
+                                                                    const int rows, const int vectors, const int wide,
+                                                                    size_t rows_there, const __mmask16 lanes[2],
+                                                                    int first) {
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++, t += stride) {
+        if ((size_t)i == rows_there)
+            break;
+        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            __m512 sum = s[i][j];
+            if (!first)
+                sum = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes[j], t + 64 * j), sum, wide);
+            _mm512_mask_storeu_ps(t + 64 * j, lanes[j], sum);
+        }
+    }
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int rows, const int vectors, const int wide,
                                                                      size_t rows_there, size_t columns, size_t depth,
                                                                      const char *a, size_t a_row, size_t a_step,
                                                                      const char *b, size_t b_step, char *t, size_t ldt,
                                                                      int first) {
     const size_t size = wide ? 8 : 4;
-    const size_t words = columns * size / 4;              /* masks count lanes of 4 bytes, whatever the width */
+    const size_t words = columns * size / 4; /* masks count lanes of 4 bytes, whatever the width */
+    const __mmask16 lanes[2] = {mixprec_first_lanes_(words), mixprec_first_lanes_(words > 16 ? words - 16 : 0)};
     const char *row[(MIXPREC_TILE_ROWS_AVX512_ + 2) / 3]; /* every third: x86 adds once or twice a_row by itself */
     int i, j;
     MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] = a + (size_t)i * a_row;
@@ -4972,17 +4992,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
                 _mm512_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                char *to = t + (size_t)i * ldt * size + (size_t)j * 64;
-                __mmask16 lanes = mixprec_first_lanes_(words > (size_t)j * 16 ? words - (size_t)j * 16 : 0);
-                if ((size_t)i < rows_there) {
-                    if (!first)
-                        s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
-                    _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-                }
-            }
-        }
+        mixprec_put_tile_avx512_(t, ldt * size, s, rows, vectors, wide, rows_there, lanes, first);
         depth -= chunk;
     }
 }
@@ -5751,16 +5761,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-                float *to = t + (size_t)i * ldt + j * 16;
-                if ((size_t)i < rows_there) {
-                    if (!first)
-                        s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
-                    _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
-                }
-            }
-        }
+        mixprec_put_tile_avx512_((char *)t, ldt * sizeof *t, s, rows, 2, 0, rows_there, lanes, first);
         depth -= chunk;
     }
 }
