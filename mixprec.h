@@ -3598,17 +3598,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
 #define MIXPREC_PREFETCH_ 512
 
-/* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
+/* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. Rows that are not there are the last one
+   again. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 size_t depth, const char *a, size_t a_row,
-                                                                 size_t a_step, const char *b, size_t b_step, char *t,
-                                                                 size_t ldt, int first) {
-    const size_t size = wide ? 8 : 4;
-    const char *row[2] = {a, a + 3 * a_row}; /* every third: x86 adds once or twice a_row by itself */
+                                                                 size_t rows_there, size_t depth, const char *a,
+                                                                 size_t a_row, size_t a_step, const char *b,
+                                                                 size_t b_step, char *t, size_t ldt, int first) {
+    const size_t stride = ldt * (wide ? 8 : 4);
+    const char *row[MIXPREC_TILE_ROWS_AVX2_];
+    size_t at = 0;
     int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) row[i] = a + mixprec_min_((size_t)i, rows_there - 1) * a_row;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        char *to = t;
         /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 50
            GFLOP/s on Zen 5. */
         __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
@@ -3617,9 +3621,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             s[i][j] = _mm256_setzero_ps();
             w[i][j] = _mm256_setzero_pd();
         }
-        for (p = 0; p < chunk; p++) {
+        for (p = 0; p < chunk; p++, at += a_step, b += b_step)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                const void *x = b + 32 * j, *y = row[i / 3] + (size_t)(i % 3) * a_row;
+                const void *x = b + 32 * j, *y = row[i] + at;
                 if (wide)
                     w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y),
                                               _mm256_loadu_pd((const double *)x), w[i][j]);
@@ -3627,42 +3631,24 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                     s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), _mm256_loadu_ps((const float *)x),
                                               s[i][j]);
             }
-            row[0] += a_step;
-            row[1] += a_step;
-            b += b_step;
-        }
-        if (wide)
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
-                _mm256_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            float *to = (float *)(void *)(t + (size_t)i * ldt * size + (size_t)j * 32);
-            if (!first)
-                s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
-            _mm256_storeu_ps(to, s[i][j]);
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++, to += stride) {
+            if ((size_t)i == rows_there)
+                break;
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
+                if (!first)
+                    sum = mixprec_add_avx2_(_mm256_loadu_ps((const float *)(const void *)(to + 32 * j)), sum, wide);
+                _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
+            }
         }
         depth -= chunk;
     }
 }
 
-/* One function for each count of rows and of vectors, so that an edge costs what it computes. */
-#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
-    MIXPREC_AVX2_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx2_(                                        \
-        size_t depth, const char *a, size_t a_row, size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,   \
-        int first) {                                                                                                   \
-        mixprec_tile_body_avx2_(rows, vectors, wide, depth, a, a_row, a_step, b, b_step, t, ldt, first);               \
-    }
-#define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
-#define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
-    MIXPREC_TILES_AVX2_(X, 1)                                                                                          \
-    MIXPREC_TILES_AVX2_(X, 2)                                                                                          \
-    MIXPREC_TILES_AVX2_(X, 3) MIXPREC_TILES_AVX2_(X, 4) MIXPREC_TILES_AVX2_(X, 5) MIXPREC_TILES_AVX2_(X, 6)
-MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
-#undef MIXPREC_TILE_AVX2_
-
 MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, size_t depth, const char *a, size_t a_row,
                                                 size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,
                                                 int first, int wide) {
-    const size_t vectors = wide || columns > 8 ? 2 : 1, size = wide ? 8 : 4, whole = vectors * 32 / size;
+    const size_t size = wide ? 8 : 4, whole = (wide || columns > 8 ? 64 : 32) / size;
     double edge[MIXPREC_TILE_ROWS_AVX2_ * 8];
     char *to = t;
     size_t ld_to = ldt, i;
@@ -3672,15 +3658,20 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
     }
-    switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
-#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
-    case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
-        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(depth, a, a_row, a_step, b, b_step, to, ld_to, first);        \
-        break;
-        MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
+    /* The latency of the sums makes 1 to 3 rows of two vectors, and up to 6 of one, take as long as 4. */
+#define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
+    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, rows, depth, a, a_row, a_step, b, b_step, to, ld_to, first)
+    if (wide && rows > 4)
+        MIXPREC_TILE_AVX2_(6, 2, 1);
+    else if (wide)
+        MIXPREC_TILE_AVX2_(4, 2, 1);
+    else if (columns <= 8)
+        MIXPREC_TILE_AVX2_(6, 1, 0);
+    else if (rows > 4)
+        MIXPREC_TILE_AVX2_(6, 2, 0);
+    else
+        MIXPREC_TILE_AVX2_(4, 2, 0);
 #undef MIXPREC_TILE_AVX2_
-    default: break;
-    }
     for (i = 0; i < rows && to != t; i++)
         mixprec_copy_(t + i * ldt * size, to + i * whole * size, columns * size);
 }
