@@ -2430,23 +2430,42 @@ static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
     }
 }
 
-/* One number to any format but f64, the bits. */
-static uint32_t mixprec_encode_f32_(float x, mixprec_dtype type, const mixprec_layout_ *to, const mixprec_how_ *how,
-                                    size_t i) {
-    uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
-    uint32_t bits = mixprec_f32_bits_(x);
-    if (type == MIXPREC_E8M0)
-        return mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(bits), how->round, how->overflow, random);
-    if (type == MIXPREC_I8)
-        return (uint32_t)mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(bits), how->round, random);
-    return mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
+/* The codes of any format but f64. */
+MIXPREC_FLATTEN_ void mixprec_encode_c_(uint32_t *codes, mixprec_dtype type, const float *src, size_t n,
+                                        const mixprec_how_ *how, uint64_t index) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, index + i) : 0;
+        uint32_t bits = mixprec_f32_bits_(src[i]);
+        if (to)
+            codes[i] = mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
+        else if (type == MIXPREC_E8M0)
+            codes[i] = mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(bits), how->round, how->overflow, random);
+        else
+            codes[i] = (uint32_t)mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(bits), how->round, random);
+    }
+}
+
+/* Codes to where they belong; codes[n] may be written. */
+static void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_t *codes, size_t n) {
+    size_t i;
+    codes[n] = 0;
+    if (type == MIXPREC_E2M1)
+        for (i = 0; i < n; i += 2)
+            ((uint8_t *)dst)[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
+    else if (mixprec_size_of_(type) == 2)
+        for (i = 0; i < n; i++)
+            ((mixprec_f16 *)dst)[i].bits = (uint16_t)codes[i];
+    else
+        for (i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = (uint8_t)codes[i];
 }
 
 MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                        const mixprec_how_ *how) {
     int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE;
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
-    size_t size = mixprec_size_of_(type), i;
+    size_t i, count;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i++)
             ((double *)dst)[i] = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(src[i])));
@@ -2460,18 +2479,13 @@ MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const floa
         MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
         MIXPREC_ROW_(e5m2, MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    } else if (type == MIXPREC_E2M1) {
-        for (i = 0; i < n; i += 2)
-            ((uint8_t *)dst)[i / 2] =
-                (uint8_t)(mixprec_encode_f32_(src[i], type, to, how, i) |
-                          (i + 1 < n ? mixprec_encode_f32_(src[i + 1], type, to, how, i + 1) << 4 : 0));
-    } else if (size == 2) {
-        for (i = 0; i < n; i++)
-            ((mixprec_f16 *)dst)[i].bits = (uint16_t)mixprec_encode_f32_(src[i], type, to, how, i);
-    } else {
-        for (i = 0; i < n; i++)
-            ((uint8_t *)dst)[i] = (uint8_t)mixprec_encode_f32_(src[i], type, to, how, i);
-    }
+    } else
+        for (i = 0; i < n; i += count) {
+            uint32_t codes[MIXPREC_UNIT_ + 1];
+            count = mixprec_min_(n - i, MIXPREC_UNIT_);
+            mixprec_encode_c_(codes, type, src + i, count, how, how->index + i);
+            mixprec_put_codes_((uint8_t *)dst + mixprec_bytes_of_(type, i), type, codes, count);
+        }
 }
 
 static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor) {
@@ -6480,21 +6494,16 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
         /* Rounding to odd keeps too few bits for these. */
-        unsigned char *to = (unsigned char *)dst;
+        uint32_t codes[MIXPREC_BLOCK_ + 1];
         size_t i;
-        for (i = 0; i < n; i++) {
-            uint32_t random =
-                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
-            uint32_t code = mixprec_encode(src[i], type, how->round, how->overflow, random);
-            if (type == MIXPREC_F32)
-                ((float *)dst)[i] = mixprec_f32_from_bits_(code);
-            else if (mixprec_size_of_(type) == 2)
-                ((mixprec_f16 *)dst)[i].bits = (uint16_t)code;
-            else if (type == MIXPREC_E2M1)
-                to[i / 2] = (uint8_t)(i % 2 ? to[i / 2] | code << 4 : code);
-            else
-                to[i] = (uint8_t)code;
-        }
+        for (i = 0; i < n; i++)
+            codes[i] = mixprec_encode(
+                src[i], type, how->round, how->overflow,
+                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0);
+        if (type == MIXPREC_F32)
+            mixprec_copy_(dst, codes, n * sizeof *codes);
+        else
+            mixprec_put_codes_(dst, type, codes, n);
     } else {
         float odd[MIXPREC_BLOCK_];
         mixprec_load_f64_odd_(kernels, odd, src, n);
