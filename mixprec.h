@@ -5282,8 +5282,11 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
     const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
+    __mmask16 lanes[4];
     size_t at = 0;
     int i, j;
+    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) lanes[j] =
+        mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
     for (; at < row_bytes; first = 0) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
         __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
@@ -5325,13 +5328,14 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             }
         }
         at = end;
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            __mmask16 lanes = mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
-            float *to = t + (size_t)i * ldt + j * 16;
-            if ((size_t)i < rows_there) {
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            if ((size_t)i == rows_there)
+                break;
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                float *to = t + (size_t)i * ldt + j * 16;
                 if (!first)
-                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
             }
         }
     }
