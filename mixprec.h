@@ -2432,23 +2432,42 @@ static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
     }
 }
 
-/* One number to any format but f64, the bits. */
-static uint32_t mixprec_encode_f32_(float x, mixprec_dtype type, const mixprec_layout_ *to, const mixprec_how_ *how,
-                                    size_t i) {
-    uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
-    uint32_t bits = mixprec_f32_bits_(x);
-    if (type == MIXPREC_E8M0)
-        return mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(bits), how->round, how->overflow, random);
-    if (type == MIXPREC_I8)
-        return (uint32_t)mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(bits), how->round, random);
-    return mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
+/* The codes of any format but f64. */
+MIXPREC_FLATTEN_ void mixprec_encode_c_(uint32_t *codes, mixprec_dtype type, const float *src, size_t n,
+                                        const mixprec_how_ *how, uint64_t index) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, index + i) : 0;
+        uint32_t bits = mixprec_f32_bits_(src[i]);
+        if (to)
+            codes[i] = mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
+        else if (type == MIXPREC_E8M0)
+            codes[i] = mixprec_narrow_e8m0_(mixprec_f32_bits_to_f64_bits_(bits), how->round, how->overflow, random);
+        else
+            codes[i] = (uint32_t)mixprec_narrow_i8_(mixprec_f32_bits_to_f64_bits_(bits), how->round, random);
+    }
+}
+
+/* Codes to where they belong; codes[n] may be written. */
+static void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_t *codes, size_t n) {
+    size_t i;
+    codes[n] = 0;
+    if (type == MIXPREC_E2M1)
+        for (i = 0; i < n; i += 2)
+            ((uint8_t *)dst)[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
+    else if (mixprec_size_of_(type) == 2)
+        for (i = 0; i < n; i++)
+            ((mixprec_f16 *)dst)[i].bits = (uint16_t)codes[i];
+    else
+        for (i = 0; i < n; i++)
+            ((uint8_t *)dst)[i] = (uint8_t)codes[i];
 }
 
 MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                        const mixprec_how_ *how) {
     int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE;
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
-    size_t size = mixprec_size_of_(type), i;
+    size_t i, count;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i++)
             ((double *)dst)[i] = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(src[i])));
@@ -2462,18 +2481,13 @@ MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const floa
         MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
         MIXPREC_ROW_(e5m2, MIXPREC_E5M2)
 #undef MIXPREC_ROW_
-    } else if (type == MIXPREC_E2M1) {
-        for (i = 0; i < n; i += 2)
-            ((uint8_t *)dst)[i / 2] =
-                (uint8_t)(mixprec_encode_f32_(src[i], type, to, how, i) |
-                          (i + 1 < n ? mixprec_encode_f32_(src[i + 1], type, to, how, i + 1) << 4 : 0));
-    } else if (size == 2) {
-        for (i = 0; i < n; i++)
-            ((mixprec_f16 *)dst)[i].bits = (uint16_t)mixprec_encode_f32_(src[i], type, to, how, i);
-    } else {
-        for (i = 0; i < n; i++)
-            ((uint8_t *)dst)[i] = (uint8_t)mixprec_encode_f32_(src[i], type, to, how, i);
-    }
+    } else
+        for (i = 0; i < n; i += count) {
+            uint32_t codes[MIXPREC_UNIT_ + 1];
+            count = mixprec_min_(n - i, MIXPREC_UNIT_);
+            mixprec_encode_c_(codes, type, src + i, count, how, how->index + i);
+            mixprec_put_codes_((uint8_t *)dst + mixprec_bytes_of_(type, i), type, codes, count);
+        }
 }
 
 static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor) {
@@ -3019,7 +3033,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
     const uint64_t counter = index >> 1;
     const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
     __m256i x0[4], x1[4];
-    int j;
+    int step, j;
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __m256i low = _mm256_add_epi32(
             from, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j)));
@@ -3034,20 +3048,25 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
         x0[j] = _mm256_add_epi32(x0[j], x1[j]);                                                                        \
         x1[j] = _mm256_xor_si256(mixprec_rotate_avx2_(x1[j], rotation), x0[j]);                                        \
     }
-#define MIXPREC_INJECT_(step)                                                                                          \
+#define MIXPREC_INJECT_                                                                                                \
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
-        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
-        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * step]);                                                        \
+        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-#define MIXPREC_ODD_ROUNDS_(step)                                                                                      \
-    MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6) MIXPREC_INJECT_(step)
-#define MIXPREC_EVEN_ROUNDS_(step)                                                                                     \
-    MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24) MIXPREC_INJECT_(step)
-    MIXPREC_ODD_ROUNDS_(1)
-    MIXPREC_EVEN_ROUNDS_(2)
-    MIXPREC_ODD_ROUNDS_(3)
-    MIXPREC_EVEN_ROUNDS_(4)
-    MIXPREC_ODD_ROUNDS_(5)
+    for (step = 1;; step++) {
+        MIXPREC_MIX_(13);
+        MIXPREC_MIX_(15);
+        MIXPREC_MIX_(26);
+        MIXPREC_MIX_(6);
+        MIXPREC_INJECT_;
+        if (++step > 5)
+            break;
+        MIXPREC_MIX_(17);
+        MIXPREC_MIX_(29);
+        MIXPREC_MIX_(16);
+        MIXPREC_MIX_(24);
+        MIXPREC_INJECT_;
+    }
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -3083,7 +3102,7 @@ MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype typ
 }
 
 /* Integers to nearest even: limited first, so that the conversion cannot overflow; NaN becomes 0. */
-MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n) {
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
@@ -3103,8 +3122,8 @@ MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, 
 }
 
 /* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
-MIXPREC_AVX2_ static void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
-                                                  const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src,
+                                                             size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
@@ -3125,38 +3144,43 @@ MIXPREC_AVX2_ static void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype ty
 
 /* f16 or bf16 to nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless f16's
    conversion handles it. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
-                                                                     size_t n, int saturate, const mixprec_how_ *how) {
-    const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
-    mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_f16_avx2_(mixprec_f16 *dst, const float *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 16) {
+        __m256 x0 = _mm256_loadu_ps(src + i), x1 = _mm256_loadu_ps(src + i + 8);
+        _mm_storeu_si128((__m128i *)(void *)(dst + i), _mm256_cvtps_ph(x0, _MM_FROUND_TO_NEAREST_INT));
+        _mm_storeu_si128((__m128i *)(void *)(dst + i + 8), _mm256_cvtps_ph(x1, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                 size_t n, const mixprec_how_ *how) {
+    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const int32_t largest_number = type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000;
+    const __m256i limit = _mm256_set1_epi32(how->overflow == MIXPREC_OVERFLOW_IEEE ? 0x7F800000 : largest_number);
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m256i x[4], magnitude[4], c[4];
+        __m256i x[4], magnitude[4], largest;
+        uint16_t *to = (uint16_t *)dst + i;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
             _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
-        if (saturate || type == MIXPREC_BF16) {
-            __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
-                                               _mm256_max_epi32(magnitude[2], magnitude[3]));
-            if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
-                mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
-                                          (const uint32_t *)(const void *)(src + i));
-                continue;
-            }
-        }
-        if (saturate)
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_or_si256(
-                _mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), _mm256_min_epi32(magnitude[j], limit));
-        if (type == MIXPREC_F16) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
-                _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
-                                 _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+        largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
+                                   _mm256_max_epi32(magnitude[2], magnitude[3]));
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+            mixprec_store32_any_avx2_(to, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
-        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
-        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_or_si256(
+            _mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), _mm256_min_epi32(magnitude[j], limit));
+        if (type == MIXPREC_F16) {
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm_storeu_si128(
+                (__m128i *)(void *)(to + 8 * j), _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_encode_bf16_avx2_(x[j]);
+        mixprec_pack16_avx2_(to, x[0], x[1]);
+        mixprec_pack16_avx2_(to + 16, x[2], x[3]);
     }
 }
 
@@ -3242,8 +3266,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *d
 }
 
 /* Each block of the generator is computed once, though an odd index begins with the second word of one. */
-MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
-                                                         const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                    size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
@@ -3276,7 +3300,7 @@ MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtyp
 
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
-    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 4)
@@ -3289,16 +3313,13 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     }
     if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (saturate)                                                                                                  \
-            mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
-        else                                                                                                           \
-            mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
-        return;
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-#undef MIXPREC_ROW_
+        case MIXPREC_F16:
+        case MIXPREC_BF16:
+            if (type == MIXPREC_F16 && how->overflow == MIXPREC_OVERFLOW_IEEE)
+                mixprec_store_f16_avx2_((mixprec_f16 *)dst, src, n);
+            else
+                mixprec_store_nearest_avx2_(dst, type, src, n, how);
+            return;
         case MIXPREC_E4M3:
         case MIXPREC_E5M2: mixprec_store_fp8_avx2_((uint8_t *)dst, type, src, n, how); return;
         default: break;
@@ -3600,17 +3621,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
 #define MIXPREC_PREFETCH_ 512
 
-/* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. */
+/* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. Rows that are not there are the last one
+   again. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 size_t depth, const char *a, size_t a_row,
-                                                                 size_t a_step, const char *b, size_t b_step, char *t,
-                                                                 size_t ldt, int first) {
-    const size_t size = wide ? 8 : 4;
-    const char *row[2] = {a, a + 3 * a_row}; /* every third: x86 adds once or twice a_row by itself */
+                                                                 size_t rows_there, size_t depth, const char *a,
+                                                                 size_t a_row, size_t a_step, const char *b,
+                                                                 size_t b_step, char *t, size_t ldt, int first) {
+    const size_t stride = ldt * (wide ? 8 : 4);
+    const char *row[MIXPREC_TILE_ROWS_AVX2_];
+    size_t at = 0;
     int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) row[i] = a + mixprec_min_((size_t)i, rows_there - 1) * a_row;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
+        char *to = t;
         /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 50
            GFLOP/s on Zen 5. */
         __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
@@ -3619,9 +3644,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             s[i][j] = _mm256_setzero_ps();
             w[i][j] = _mm256_setzero_pd();
         }
-        for (p = 0; p < chunk; p++) {
+        for (p = 0; p < chunk; p++, at += a_step, b += b_step)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                const void *x = b + 32 * j, *y = row[i / 3] + (size_t)(i % 3) * a_row;
+                const void *x = b + 32 * j, *y = row[i] + at;
                 if (wide)
                     w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y),
                                               _mm256_loadu_pd((const double *)x), w[i][j]);
@@ -3629,42 +3654,24 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                     s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), _mm256_loadu_ps((const float *)x),
                                               s[i][j]);
             }
-            row[0] += a_step;
-            row[1] += a_step;
-            b += b_step;
-        }
-        if (wide)
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
-                _mm256_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            float *to = (float *)(void *)(t + (size_t)i * ldt * size + (size_t)j * 32);
-            if (!first)
-                s[i][j] = mixprec_add_avx2_(_mm256_loadu_ps(to), s[i][j], wide);
-            _mm256_storeu_ps(to, s[i][j]);
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++, to += stride) {
+            if ((size_t)i == rows_there)
+                break;
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
+                if (!first)
+                    sum = mixprec_add_avx2_(_mm256_loadu_ps((const float *)(const void *)(to + 32 * j)), sum, wide);
+                _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
+            }
         }
         depth -= chunk;
     }
 }
 
-/* One function for each count of rows and of vectors, so that an edge costs what it computes. */
-#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
-    MIXPREC_AVX2_ static void mixprec_tile_##rows##_##vectors##_##wide##_avx2_(                                        \
-        size_t depth, const char *a, size_t a_row, size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,   \
-        int first) {                                                                                                   \
-        mixprec_tile_body_avx2_(rows, vectors, wide, depth, a, a_row, a_step, b, b_step, t, ldt, first);               \
-    }
-#define MIXPREC_TILES_AVX2_(X, rows) X(rows, 1, 0) X(rows, 2, 0) X(rows, 2, 1)
-#define MIXPREC_ALL_TILES_AVX2_(X)                                                                                     \
-    MIXPREC_TILES_AVX2_(X, 1)                                                                                          \
-    MIXPREC_TILES_AVX2_(X, 2)                                                                                          \
-    MIXPREC_TILES_AVX2_(X, 3) MIXPREC_TILES_AVX2_(X, 4) MIXPREC_TILES_AVX2_(X, 5) MIXPREC_TILES_AVX2_(X, 6)
-MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
-#undef MIXPREC_TILE_AVX2_
-
 MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, size_t depth, const char *a, size_t a_row,
                                                 size_t a_step, const char *b, size_t b_step, char *t, size_t ldt,
                                                 int first, int wide) {
-    const size_t vectors = wide || columns > 8 ? 2 : 1, size = wide ? 8 : 4, whole = vectors * 32 / size;
+    const size_t size = wide ? 8 : 4, whole = (wide || columns > 8 ? 64 : 32) / size;
     double edge[MIXPREC_TILE_ROWS_AVX2_ * 8];
     char *to = t;
     size_t ld_to = ldt, i;
@@ -3674,15 +3681,20 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
     }
-    switch (rows * 4 + (vectors - 1) * 2 + (size_t)wide) {
-#define MIXPREC_TILE_AVX2_(rows, vectors, wide)                                                                        \
-    case rows * 4 + (vectors - 1) * 2 + wide:                                                                          \
-        mixprec_tile_##rows##_##vectors##_##wide##_avx2_(depth, a, a_row, a_step, b, b_step, to, ld_to, first);        \
-        break;
-        MIXPREC_ALL_TILES_AVX2_(MIXPREC_TILE_AVX2_)
+    /* The latency of the sums makes 1 to 3 rows of two vectors, and up to 6 of one, take as long as 4. */
+#define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
+    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, rows, depth, a, a_row, a_step, b, b_step, to, ld_to, first)
+    if (wide && rows > 4)
+        MIXPREC_TILE_AVX2_(6, 2, 1);
+    else if (wide)
+        MIXPREC_TILE_AVX2_(4, 2, 1);
+    else if (columns <= 8)
+        MIXPREC_TILE_AVX2_(6, 1, 0);
+    else if (rows > 4)
+        MIXPREC_TILE_AVX2_(6, 2, 0);
+    else
+        MIXPREC_TILE_AVX2_(4, 2, 0);
 #undef MIXPREC_TILE_AVX2_
-    default: break;
-    }
     for (i = 0; i < rows && to != t; i++)
         mixprec_copy_(t + i * ldt * size, to + i * whole * size, columns * size);
 }
@@ -4360,7 +4372,7 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
     const uint64_t counter = index >> 1;
     const __m512i from = _mm512_set1_epi32((int)(uint32_t)counter);
     __m512i x0[4], x1[4];
-    int j;
+    int step, j;
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __m512i low = _mm512_add_epi32(from, _mm512_add_epi32(lanes, _mm512_set1_epi32(16 * j)));
         __m512i high = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
@@ -4374,16 +4386,25 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
         x0[j] = _mm512_add_epi32(x0[j], x1[j]);                                                                        \
         x1[j] = _mm512_xor_si512(_mm512_rol_epi32(x1[j], rotation), x0[j]);                                            \
     }
-#define MIXPREC_INJECT_(step)                                                                                          \
+#define MIXPREC_INJECT_                                                                                                \
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
-        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
-        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * step]);                                                        \
+        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-    MIXPREC_ODD_ROUNDS_(1)
-    MIXPREC_EVEN_ROUNDS_(2)
-    MIXPREC_ODD_ROUNDS_(3)
-    MIXPREC_EVEN_ROUNDS_(4)
-    MIXPREC_ODD_ROUNDS_(5)
+    for (step = 1;; step++) {
+        MIXPREC_MIX_(13);
+        MIXPREC_MIX_(15);
+        MIXPREC_MIX_(26);
+        MIXPREC_MIX_(6);
+        MIXPREC_INJECT_;
+        if (++step > 5)
+            break;
+        MIXPREC_MIX_(17);
+        MIXPREC_MIX_(29);
+        MIXPREC_MIX_(16);
+        MIXPREC_MIX_(24);
+        MIXPREC_INJECT_;
+    }
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -4407,8 +4428,8 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
 }
 
 /* As mixprec_store_fp8_avx2_. */
-MIXPREC_AVX512_ static void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
-                                                      const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src,
+                                                                 size_t n, const mixprec_how_ *how) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
@@ -4429,44 +4450,51 @@ MIXPREC_AVX512_ static void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtyp
     }
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
-                                                                         const float *src, size_t n, int saturate,
-                                                                         const mixprec_how_ *how) {
+/* As mixprec_store_f16_avx2_ and mixprec_store_nearest_avx2_. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_f16_avx512_(mixprec_f16 *dst, const float *src, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 32) {
+        __m512 x0 = _mm512_loadu_ps(src + i), x1 = _mm512_loadu_ps(src + i + 16);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm512_maskz_cvtps_ph(0xFFFF, x0, _MM_FROUND_TO_NEAREST_INT));
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 16),
+                            _mm512_maskz_cvtps_ph(0xFFFF, x1, _MM_FROUND_TO_NEAREST_INT));
+    }
+}
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                                     size_t n, const mixprec_how_ *how) {
     /* 1, 3, 5 ... 63 as 16-bit numbers */
     const __m512i upper_halves =
         _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
                          _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
-    const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
-                  mask = _mm512_set1_epi32(0x7FFFFFFF);
-    mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const int32_t largest_number = type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000;
+    const __m512i limit = _mm512_set1_epi32(how->overflow == MIXPREC_OVERFLOW_IEEE ? 0x7F800000 : largest_number);
+    const __m512i mask = _mm512_set1_epi32(0x7FFFFFFF);
+    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
-        __m512i x[4], magnitude[4], c[4];
+        __m512i x[4], magnitude[4], largest;
+        uint16_t *to = (uint16_t *)dst + i;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
-        if (saturate || type == MIXPREC_BF16) {
-            __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
-                                               _mm512_max_epi32(magnitude[2], magnitude[3]));
-            if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
-                mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
-                                            (const uint32_t *)(const void *)(src + i));
-                continue;
-            }
+        largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
+                                   _mm512_max_epi32(magnitude[2], magnitude[3]));
+        if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+            mixprec_store64_any_avx512_(to, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
+            continue;
         }
-        if (saturate) /* mask ? magnitude : x */
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
-                _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = /* mask ? magnitude : x */
+            _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
         if (type == MIXPREC_F16) {
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
-                (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                (__m256i *)(void *)(to + 16 * j),
                 _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
-        _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
-        _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_encode_bf16_avx512_(x[j]);
+        _mm512_storeu_si512(to, _mm512_permutex2var_epi16(x[0], upper_halves, x[1]));
+        _mm512_storeu_si512(to + 32, _mm512_permutex2var_epi16(x[2], upper_halves, x[3]));
     }
 }
 
@@ -4533,8 +4561,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(voi
     return 1;
 }
 
-MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
-                                                             const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                                        size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
@@ -4565,7 +4593,7 @@ MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_
 
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
-    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     mixprec_encoder_avx512_ encoder;
     size_t i;
     if (type == MIXPREC_F64) {
@@ -4579,16 +4607,13 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     }
     if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (saturate)                                                                                                  \
-            mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
-        else                                                                                                           \
-            mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
-        return;
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-#undef MIXPREC_ROW_
+        case MIXPREC_F16:
+        case MIXPREC_BF16:
+            if (type == MIXPREC_F16 && how->overflow == MIXPREC_OVERFLOW_IEEE)
+                mixprec_store_f16_avx512_((mixprec_f16 *)dst, src, n);
+            else
+                mixprec_store_nearest_avx512_(dst, type, src, n, how);
+            return;
         case MIXPREC_E4M3:
         case MIXPREC_E5M2: mixprec_store_fp8_avx512_((uint8_t *)dst, type, src, n, how); return;
         default: return;
@@ -4941,13 +4966,33 @@ MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
 
 /* 14 x 32 (f64: 14 x 16): 28 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX512_ 14
+
+/* t = or += s, `stride` bytes from row to row. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, size_t stride, __m512 s[][2],
+                                                                    const int rows, const int vectors, const int wide,
+                                                                    size_t rows_there, const __mmask16 lanes[2],
+                                                                    int first) {
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++, t += stride) {
+        if ((size_t)i == rows_there)
+            break;
+        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            __m512 sum = s[i][j];
+            if (!first)
+                sum = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes[j], t + 64 * j), sum, wide);
+            _mm512_mask_storeu_ps(t + 64 * j, lanes[j], sum);
+        }
+    }
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int rows, const int vectors, const int wide,
                                                                      size_t rows_there, size_t columns, size_t depth,
                                                                      const char *a, size_t a_row, size_t a_step,
                                                                      const char *b, size_t b_step, char *t, size_t ldt,
                                                                      int first) {
     const size_t size = wide ? 8 : 4;
-    const size_t words = columns * size / 4;              /* masks count lanes of 4 bytes, whatever the width */
+    const size_t words = columns * size / 4; /* masks count lanes of 4 bytes, whatever the width */
+    const __mmask16 lanes[2] = {mixprec_first_lanes_(words), mixprec_first_lanes_(words > 16 ? words - 16 : 0)};
     const char *row[(MIXPREC_TILE_ROWS_AVX512_ + 2) / 3]; /* every third: x86 adds once or twice a_row by itself */
     int i, j;
     MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] = a + (size_t)i * a_row;
@@ -4974,17 +5019,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
         if (wide)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
                 _mm512_castpd_ps(w[i][j]);
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                char *to = t + (size_t)i * ldt * size + (size_t)j * 64;
-                __mmask16 lanes = mixprec_first_lanes_(words > (size_t)j * 16 ? words - (size_t)j * 16 : 0);
-                if ((size_t)i < rows_there) {
-                    if (!first)
-                        s[i][j] = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes, to), s[i][j], wide);
-                    _mm512_mask_storeu_ps(to, lanes, s[i][j]);
-                }
-            }
-        }
+        mixprec_put_tile_avx512_(t, ldt * size, s, rows, vectors, wide, rows_there, lanes, first);
         depth -= chunk;
     }
 }
@@ -5269,8 +5304,11 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
     const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
+    __mmask16 lanes[4];
     size_t at = 0;
     int i, j;
+    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) lanes[j] =
+        mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
     for (; at < row_bytes; first = 0) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
         __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
@@ -5312,13 +5350,14 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             }
         }
         at = end;
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            __mmask16 lanes = mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
-            float *to = t + (size_t)i * ldt + j * 16;
-            if ((size_t)i < rows_there) {
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            if ((size_t)i == rows_there)
+                break;
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                float *to = t + (size_t)i * ldt + j * 16;
                 if (!first)
-                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), s[i][j]);
-                _mm512_mask_storeu_ps(to, lanes, s[i][j]);
+                    s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
+                _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
             }
         }
     }
@@ -5753,16 +5792,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
-        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
-            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-                float *to = t + (size_t)i * ldt + j * 16;
-                if ((size_t)i < rows_there) {
-                    if (!first)
-                        s[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[j], to), s[i][j]);
-                    _mm512_mask_storeu_ps(to, lanes[j], s[i][j]);
-                }
-            }
-        }
+        mixprec_put_tile_avx512_((char *)t, ldt * sizeof *t, s, rows, 2, 0, rows_there, lanes, first);
         depth -= chunk;
     }
 }
@@ -6490,21 +6520,16 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
         /* Rounding to odd keeps too few bits for these. */
-        unsigned char *to = (unsigned char *)dst;
+        uint32_t codes[MIXPREC_BLOCK_ + 1];
         size_t i;
-        for (i = 0; i < n; i++) {
-            uint32_t random =
-                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0;
-            uint32_t code = mixprec_encode(src[i], type, how->round, how->overflow, random);
-            if (type == MIXPREC_F32)
-                ((float *)dst)[i] = mixprec_f32_from_bits_(code);
-            else if (mixprec_size_of_(type) == 2)
-                ((mixprec_f16 *)dst)[i].bits = (uint16_t)code;
-            else if (type == MIXPREC_E2M1)
-                to[i / 2] = (uint8_t)(i % 2 ? to[i / 2] | code << 4 : code);
-            else
-                to[i] = (uint8_t)code;
-        }
+        for (i = 0; i < n; i++)
+            codes[i] = mixprec_encode(
+                src[i], type, how->round, how->overflow,
+                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0);
+        if (type == MIXPREC_F32)
+            mixprec_copy_(dst, codes, n * sizeof *codes);
+        else
+            mixprec_put_codes_(dst, type, codes, n);
     } else {
         float odd[MIXPREC_BLOCK_];
         mixprec_load_f64_odd_(kernels, odd, src, n);
