@@ -63,9 +63,6 @@
 #include MIXPREC_CUDA_EMULATION
 #else
 #include <cuda_runtime.h>
-#if defined(MIXPREC_CUDA_IMPLEMENTATION)
-#include <mma.h>
-#endif
 #endif
 
 #ifdef __cplusplus
@@ -82,7 +79,8 @@ extern "C" {
    write to the same memory at the same time. Errors are those of the CPU function of the same name, and
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
-     MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words
+     MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
+                          an array that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
    On an error found by the checks nothing was queued. */
 
 typedef struct CUstream_st *mixprec_cuda_stream; /* cudaStream_t */
@@ -592,6 +590,13 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 
 #if defined(MIXPREC_CUDA_IMPLEMENTATION) && !defined(MIXPREC_CUDA_IMPLEMENTED_)
 #define MIXPREC_CUDA_IMPLEMENTED_
+
+#if defined(MIXPREC_CUDA_API_ONLY)
+#error "mixprec_cuda.cuh: MIXPREC_CUDA_IMPLEMENTATION and MIXPREC_CUDA_API_ONLY exclude each other"
+#endif
+#ifndef MIXPREC_CUDA_EMULATION
+#include <mma.h>
+#endif
 
 /* ================================================================================================================== */
 /* [CUDA-PTX] The instructions that C++ has no name for                                                               */
@@ -2489,6 +2494,10 @@ static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, 
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
 }
+/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own words. */
+static mixprec_status mixprec_cuda_check_aligned_(const void *p, size_t size) {
+    return mixprec_cuda_error_(size && (uintptr_t)p % size ? cudaErrorMisalignedAddress : cudaSuccess);
+}
 static size_t mixprec_cuda_bytes_(mixprec_dtype type, size_t n) {
     return type == MIXPREC_E2M1 ? n / 2 + n % 2 : n * mixprec_cuda_size_(type);
 }
@@ -2579,6 +2588,9 @@ static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count,
         if ((used & 3) == 3 && !(item.p[0] == item.p[1] && dst_size == src_size) &&
             mixprec_cuda_overlap_(item.p[0], item.n * dst_size, item.p[1], item.n * src_size))
             return MIXPREC_ERR_OVERLAP;
+        if (used & 1)
+            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[1], src_size));
     }
     return MIXPREC_OK;
 }
@@ -2623,13 +2635,16 @@ static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
 
 /* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
    not be NULL; none of the three may overlap another. */
-static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item) {
-    return item.n * mixprec_cuda_size_(op.dst_type);
+static size_t mixprec_cuda_result_of_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item,
+                                      size_t *size) {
+    *size = mixprec_cuda_size_(op.dst_type);
+    return item.n;
 }
 template <bool square>
-static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_quantize_blocks_op_<square> &,
-                                         const mixprec_cuda_item_ &item) {
-    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128) * sizeof(float);
+static size_t mixprec_cuda_result_of_(const mixprec_cuda_quantize_blocks_op_<square> &, const mixprec_cuda_item_ &item,
+                                      size_t *size) {
+    *size = sizeof(float);
+    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128);
 }
 template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
@@ -2639,16 +2654,21 @@ static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
     for (size_t i = 0; i < count; i++) {
         mixprec_cuda_item_ item = {};
-        size_t bytes[3];
+        size_t bytes[3], result_size;
         mixprec_cuda_fill_(&item, list[i]);
+        if (!item.n)
+            continue;
         if (mixprec_cuda_chunks_of_(op, item) > 1u << 30)
             return MIXPREC_ERR_SIZE;
         bytes[0] = item.p[0] ? item.n * dst_size : 0;
         bytes[1] = item.n * src_size;
-        bytes[2] = mixprec_cuda_result_bytes_(op, item);
+        bytes[2] = mixprec_cuda_result_of_(op, item, &result_size);
+        bytes[2] *= result_size;
         for (int a = 0; a < 3; a++)
             if (mixprec_cuda_overlap_(item.p[a], bytes[a], item.p[(a + 1) % 3], bytes[(a + 1) % 3]))
                 return MIXPREC_ERR_OVERLAP;
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[2], result_size));
     }
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), shared, stream);
@@ -2687,6 +2707,8 @@ mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const 
     src_bytes = mixprec_cuda_bytes_(src_type, n);
     if (!(dst == src && dst_bytes == src_bytes) && mixprec_cuda_overlap_(dst, dst_bytes, src, src_bytes))
         return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(dst, mixprec_cuda_size_(dst_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(src, mixprec_cuda_size_(src_type)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     blocks = mixprec_cuda_blocks_(device);
     if (dst_type == src_type && how.scale == 1.0f)
@@ -2928,6 +2950,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
             for (int j = 0; j < i; j++)
                 if (mixprec_cuda_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
                     return MIXPREC_ERR_OVERLAP;
+            if (x.n)
+                MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(arrays[i], size));
         }
     }
     return !found_inf && ((!device.inverse_scale && mixprec_f32_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu) ||
@@ -3289,6 +3313,12 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
          mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
          mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
         return MIXPREC_ERR_OVERLAP;
+    if (!nothing) {
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array ? NULL : g.a.data, mixprec_cuda_size_(g.a.type)));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array ? NULL : g.b.data, mixprec_cuda_size_(g.b.type)));
+    }
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array ? NULL : g.c, mixprec_cuda_size_(g.c_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.bias, mixprec_cuda_size_(g.bias_type)));
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;
         if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)

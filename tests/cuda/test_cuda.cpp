@@ -1951,6 +1951,39 @@ static void test_statuses(void) {
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
 #endif
+    /* arrays that are not aligned to their elements; a byte always is */
+    char *odd = (char *)z + 1;
+    mixprec_cuda_tensor odd_dst = {odd, x, 50}, odd_src = {y, odd, 50}, odd_empty = {odd, odd, 0};
+    mixprec_cuda_transposed odd_turned[3] = {
+        {odd, x, 5, 5, y, NULL}, {NULL, odd, 5, 5, y, NULL}, {NULL, x, 5, 5, odd, NULL}};
+    mixprec_cuda_quantized_blocks odd_blocks = {odd, odd + 400, 4, 4, z - 8};
+#define MISALIGNED(call)                                                                                               \
+    do {                                                                                                               \
+        REFUSED(call, MIXPREC_ERR_CUDA);                                                                               \
+        CHECK(strstr(mixprec_cuda_last_error(), "misaligned"), "last error: %s", mixprec_cuda_last_error());           \
+    } while (0)
+    MISALIGNED(mixprec_cuda_convert(odd, MIXPREC_F16, x, MIXPREC_F32, 50, NULL));
+    MISALIGNED(mixprec_cuda_convert(y, MIXPREC_F16, odd, MIXPREC_BF16, 50, NULL));
+    MISALIGNED(mixprec_cuda_convert(y + 1, MIXPREC_F64, x, MIXPREC_E4M3, 50, NULL)); /* of f32 it would be */
+    MISALIGNED(mixprec_cuda_convert_list(&odd_dst, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    MISALIGNED(mixprec_cuda_convert_list(&odd_src, 1, MIXPREC_E4M3, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    REFUSED(mixprec_cuda_convert_list(&odd_empty, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_OK);
+    for (i = 0; i < 3; i++)
+        MISALIGNED(
+            mixprec_cuda_convert_transpose(odd_turned + i, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    MISALIGNED(mixprec_cuda_quantize_blocks(&odd_blocks, 1, MIXPREC_E4M3, MIXPREC_F16, 1, 0, NULL));
+    MISALIGNED(mixprec_cuda_scaler_unscale(scaler, &odd_dst, 1, MIXPREC_BF16, MIXPREC_F32, NULL));
+    MISALIGNED(mixprec_cuda_norm(x, &odd_src, 1, MIXPREC_F16, z, 800, NULL));
+    GEMM(d.a = (char *)x + 1, MIXPREC_ERR_CUDA);
+    GEMM(d.b = (char *)x + 1, MIXPREC_ERR_CUDA);
+    GEMM(d.c = odd, MIXPREC_ERR_CUDA);
+    GEMM((d.bias = (char *)x + 2), MIXPREC_ERR_CUDA);
+    parameter.grad_type = MIXPREC_F16, parameter.grad = (char *)x + 1;
+    MISALIGNED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.grad = x, parameter.model_type = MIXPREC_F16, parameter.model = (char *)x + 3001;
+    MISALIGNED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+#undef MISALIGNED
 #undef GEMM
 #undef REFUSED
     release(block);
