@@ -205,6 +205,173 @@ static void test_fp8_pairs(void) {
 }
 #endif
 
+/* ---- instructions ---- */
+
+/* Which lane has which element, from a source that neither the kernels nor the emulation come from: the layouts of CuTe
+   in CUTLASS 4.7 (cute/atom/mma_traits_sm80.hpp: SM80_16x8x16_F32F16F16F32_TN and the BF16 one, _16x8x8_F32TF32TF32F32_TN,
+   _16x8x32_S32S8S8S32_TN, with SM80_16x8_Row for C; mma_traits_sm89.hpp: SM89_16x8x32_F32E4M3E4M3F32_TN and the mixed
+   ones; mma_traits_sm120.hpp has the same for sm_120). Value v of lane t is element index % M of the rows, index / M of
+   the columns, index being the sum of the digits of t, base 4 and 8, and of v, base values[], times their strides. */
+typedef struct {
+    int lanes[2], values[3], strides[3];
+} fragment_layout;
+static int fragment_index(const fragment_layout *layout, int lane, int v) {
+    int index = lane % 4 * layout->lanes[0] + lane / 4 * layout->lanes[1], i;
+    for (i = 0; i < 3; v /= layout->values[i], i++)
+        index += v % layout->values[i] * layout->strides[i];
+    return index;
+}
+static const fragment_layout layout_c = {{32, 1}, {2, 2, 1}, {16, 8, 0}};
+
+#define FRAGMENTS(name, type)                                                                                          \
+    static __global__ void fragments_##name(const uint32_t *a, const uint32_t *b, uint32_t *d) {                       \
+        type sums[4];                                                                                                  \
+        memcpy(sums, d + threadIdx.x * 4, 16);                                                                         \
+        mixprec_cuda_mma_##name##_(sums, a + threadIdx.x * 4, b + threadIdx.x * 2);                                    \
+        memcpy(d + threadIdx.x * 4, sums, 16);                                                                         \
+    }
+FRAGMENTS(f16, float)
+FRAGMENTS(bf16, float)
+FRAGMENTS(tf32, float)
+FRAGMENTS(s8, int)
+FRAGMENTS(e4m3_e4m3, float)
+FRAGMENTS(e4m3_e5m2, float)
+FRAGMENTS(e5m2_e4m3, float)
+FRAGMENTS(e5m2_e5m2, float)
+
+static void test_fragments(void) {
+    static const fragment_layout a16 = {{32, 1}, {2, 2, 2}, {16, 8, 128}}, b16 = {{16, 1}, {2, 2, 1}, {8, 64, 0}},
+                                 a32 = {{16, 1}, {2, 2, 1}, {8, 64, 0}}, b32 = {{8, 1}, {2, 1, 1}, {32, 0, 0}},
+                                 a8 = {{64, 1}, {4, 2, 2}, {16, 8, 256}}, b8 = {{32, 1}, {4, 2, 1}, {8, 128, 0}};
+    static const struct {
+        const char *name;
+        void (*kernel)(const uint32_t *, const uint32_t *, uint32_t *);
+        mixprec_dtype a_type, b_type, c_type;
+        const fragment_layout *a, *b;
+    } cases[] = {{"f16", fragments_f16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F32, &a16, &b16},
+                 {"bf16", fragments_bf16, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, &a16, &b16},
+                 {"tf32", fragments_tf32, MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, &a32, &b32},
+                 {"s8", fragments_s8, MIXPREC_I8, MIXPREC_I8, MIXPREC_I8, &a8, &b8},
+                 {"e4m3 e4m3", fragments_e4m3_e4m3, MIXPREC_E4M3, MIXPREC_E4M3, MIXPREC_F32, &a8, &b8},
+                 {"e4m3 e5m2", fragments_e4m3_e5m2, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F32, &a8, &b8},
+                 {"e5m2 e4m3", fragments_e5m2_e4m3, MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_F32, &a8, &b8},
+                 {"e5m2 e5m2", fragments_e5m2_e5m2, MIXPREC_E5M2, MIXPREC_E5M2, MIXPREC_F32, &a8, &b8}};
+    unsigned char *registers = (unsigned char *)memory(32 * (16 + 8 + 16));
+    size_t i;
+    int lane, v, row, column, k;
+#ifdef TEST_ON_DEVICE
+    mixprec_cuda_device_ device;
+    if (mixprec_cuda_device_of_(&device) != MIXPREC_OK || device.compiled < 800)
+        return;
+#endif
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int size = (int)size_of(cases[i].a_type), depth = 32 / size;
+        unsigned char *a = registers, *b = a + 32 * 16, *d = b + 32 * 8;
+        int wide_a[16][32], wide_b[8][32], wide_c[16][8];
+#ifdef TEST_ON_DEVICE
+        if (i >= 4 && device.compiled != 890 && device.compiled < 1200)
+            continue; /* the instruction is left out */
+#endif
+        for (lane = 0; lane < 32; lane++) { /* small integers: exact in every format */
+            for (v = 0; v < 16 / size; v++) {
+                int at = fragment_index(cases[i].a, lane, v), x = (int)(random_u32() % 9) - 4;
+                wide_a[at % 16][at / 16] = x;
+                put(a + lane * 16, cases[i].a_type, (size_t)v, x);
+            }
+            for (v = 0; v < 8 / size; v++) {
+                int at = fragment_index(cases[i].b, lane, v), x = (int)(random_u32() % 9) - 4;
+                wide_b[at % 8][at / 8] = x;
+                put(b + lane * 8, cases[i].b_type, (size_t)v, x);
+            }
+            for (v = 0; v < 4; v++) {
+                int at = fragment_index(&layout_c, lane, v), x = (int)(random_u32() % 1000);
+                float y = (float)x;
+                wide_c[at % 16][at / 16] = x;
+                memcpy(d + (lane * 4 + v) * 4, cases[i].c_type == MIXPREC_F32 ? (void *)&y : (void *)&x, 4);
+            }
+        }
+        OK(mixprec_cuda_launch_(cases[i].kernel, 1, 1, 32, 0, NULL, (const uint32_t *)(void *)a,
+                                (const uint32_t *)(void *)b, (uint32_t *)(void *)d));
+        for (row = 0; row < 16; row++)
+            for (column = 0; column < 8; column++)
+                for (k = 0; k < depth; k++)
+                    wide_c[row][column] += wide_a[row][k] * wide_b[column][k];
+        for (lane = 0; lane < 32; lane++)
+            for (v = 0; v < 4; v++) {
+                int at = fragment_index(&layout_c, lane, v), sum;
+                float y;
+                memcpy(&sum, d + (lane * 4 + v) * 4, 4);
+                memcpy(&y, &sum, 4);
+                sum = cases[i].c_type == MIXPREC_F32 ? (int)y : sum;
+                CHECK(sum == wide_c[at % 16][at / 16], "%s: lane %d, sum %d: got %d, want %d", cases[i].name, lane, v,
+                      sum, wide_c[at % 16][at / 16]);
+            }
+    }
+    release(registers);
+}
+
+/* ldmatrix: CuTe's SM75_U32x4_LDSM_N and SM75_U16x8_LDSM_T (cute/atom/copy_traits_sm75.hpp). Bits 128 t .. of all are the
+   row that lane t names; its register r gets bits 32 t + 1024 r .., transposed: its half h of register r bits
+   256 (t % 4) + 16 (t / 4) + 128 h + 1024 r .. */
+static __global__ void matrices(uint16_t *halves) {
+    uint16_t *shared = (uint16_t *)(void *)mixprec_cuda_shared_();
+    uint32_t x[4], y[4], lane = threadIdx.x, row = (lane * 5 + 3) % 32; /* rows lie in disorder */
+    for (uint32_t e = 0; e < 8; e++)
+        shared[row * 8 + e] = (uint16_t)(lane * 8 + e);
+    __syncthreads();
+    mixprec_cuda_ldmatrix_<false>(x, mixprec_cuda_shared_address_(shared + row * 8));
+    mixprec_cuda_ldmatrix_<true>(y, mixprec_cuda_shared_address_(shared + row * 8));
+    memcpy(halves + lane * 16, x, 16);
+    memcpy(halves + lane * 16 + 8, y, 16);
+}
+static void test_ldmatrix(void) {
+    uint16_t *halves = (uint16_t *)memory(32 * 16 * 2);
+    OK(mixprec_cuda_launch_(matrices, 1, 1, 32, 32 * 16, NULL, halves));
+    for (int lane = 0; lane < 32; lane++)
+        for (int v = 0; v < 8; v++) {
+            int plain = (32 * lane + 1024 * (v / 2)) / 16 + v % 2;
+            int turned = (256 * (lane % 4) + 16 * (lane / 4) + 128 * (v % 2) + 1024 * (v / 2)) / 16;
+            CHECK(halves[lane * 16 + v] == plain, "lane %d, half %d: got %d, want %d", lane, v, halves[lane * 16 + v],
+                  plain);
+            CHECK(halves[lane * 16 + 8 + v] == turned, "transposed, lane %d, half %d: got %d, want %d", lane, v,
+                  halves[lane * 16 + 8 + v], turned);
+        }
+    release(halves);
+}
+
+/* Which half is which: PTX ISA, cvt: "the value converted from input a is stored in the upper half of d"; from e4m3x2
+   "the upper 8 bits" become the upper half. TF32 ties go away from zero (.rna). cp.async with ignore-src: zeros. */
+static __global__ void halves_of(uint32_t *out, const uint32_t *in) {
+    unsigned char *shared = mixprec_cuda_shared_();
+    uint32_t address = mixprec_cuda_shared_address_(shared);
+    out[0] = mixprec_cuda_has_cvt_(MIXPREC_F16) ? mixprec_cuda_cvt_pair_(1, 2, MIXPREC_F16) : 0x40003C00u;
+    out[1] = mixprec_cuda_has_cvt_(MIXPREC_BF16) ? mixprec_cuda_cvt_pair_(1, 2, MIXPREC_BF16) : 0x40003F80u;
+    out[2] = mixprec_cuda_has_cvt_(MIXPREC_E4M3) ? mixprec_cuda_cvt_pair_(1, 1e9f, MIXPREC_E4M3) : 0x7E38u;
+    out[3] = mixprec_cuda_has_cvt_(MIXPREC_E5M2) ? mixprec_cuda_cvt_pair_(1, 1e9f, MIXPREC_E5M2) : 0x7B3Cu;
+    out[4] = mixprec_cuda_has_cvt_(MIXPREC_E4M3) ? mixprec_cuda_cvt_e4m3x2_(0x4038u) : 0x40003C00u;
+    out[5] = mixprec_cuda_mul_f16x2_(0x3C004000u, 0x44004200u); /* 1, 2 times 4, 3 */
+    out[6] = mixprec_cuda_has_cvt_(MIXPREC_F16) ? mixprec_cuda_tf32_(0x3F801000u) : 0x3F802000u;
+    out[7] = 0;
+    if (!mixprec_cuda_has_cvt_(MIXPREC_F16))
+        return;
+    mixprec_cuda_copy_async_(address, in, true);
+    mixprec_cuda_copy_async_(address + 16, (const void *)16, false);
+    mixprec_cuda_copy_commit_();
+    mixprec_cuda_copy_wait_<0>();
+    for (int i = 0; i < 8; i++)
+        out[7] |= ((const uint32_t *)(const void *)shared)[i] ^ (i < 4 ? in[i] : 0);
+}
+static void test_halves(void) {
+    static const uint32_t want[8] = {0x40003C00u, 0x40003F80u, 0x7E38u,     0x7B3Cu,
+                                     0x40003C00u, 0x44004600u, 0x3F802000u, 0};
+    uint32_t *x = (uint32_t *)memory(12 * sizeof(uint32_t));
+    memset(x, 0x5A, 12 * sizeof(uint32_t));
+    OK(mixprec_cuda_launch_(halves_of, 1, 1, 1, 32, NULL, x + 4, (const uint32_t *)x));
+    for (int i = 0; i < 8; i++)
+        CHECK(x[4 + i] == want[i], "instruction %d: got %08x, want %08x", i, x[4 + i], want[i]);
+    release(x);
+}
+
 /* ---- arrays ---- */
 
 /* Every pair of dtypes in every mode against mixprec_convert_ex, with guards before and behind. */
@@ -2026,6 +2193,9 @@ int main(int argc, char **argv) {
 #ifndef TEST_ON_DEVICE
         {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
 #endif
+        {"cuda: fragments of mma.sync, by CuTe's layouts", test_fragments},
+        {"cuda: ldmatrix, by CuTe's layouts", test_ldmatrix},
+        {"cuda: halves of cvt, cp.async", test_halves},
         {"cuda: convert, every pair of dtypes", test_convert},
         {"cuda: convert, every code", test_convert_every_code},
         {"cuda: convert, every float", test_convert_every_float},
