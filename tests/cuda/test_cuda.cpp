@@ -9,6 +9,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <type_traits>
 
 #include "../test.h"
 #define MIXPREC_CUDA_IMPLEMENTATION
@@ -1042,8 +1043,10 @@ static void test_gemm_special(void) {
                                   "%s path %d: (%zu, %zu): got %g, want %g", info.name, p, i, j, (double)got,
                                   inf ? HUGE_VAL : want);
                     }
-                /* alpha = 0 and k = 0 read neither A nor B */
+                /* alpha = 0 and k = 0 read neither A, B nor scales */
                 d.a = d.b = NULL;
+                d.scale_a.values = d.scale_b.values = (const float *)(uintptr_t)256;
+                d.scale_b.block_columns = 1;
                 d.alpha = &zero;
                 d.beta = &one;
                 for (i = 0; i < n * n; i++)
@@ -1827,7 +1830,7 @@ static void test_statuses(void) {
     unsigned char *block = (unsigned char *)memory(bytes), *saved = (unsigned char *)malloc(bytes);
     float *x = (float *)(void *)block, *y = x + 256, *z = x + 512;
     mixprec_convert_options how;
-    mixprec_gemm_desc d, good;
+    mixprec_gemm_desc d;
     mixprec_cuda_gemm_options options;
     mixprec_adam adam;
     mixprec_sgd sgd;
@@ -1847,6 +1850,14 @@ static void test_statuses(void) {
         finish();                                                                                                      \
         CHECK(got == (status), "%s: got %d, want %d", #call, (int)got, (int)(status));                                 \
         CHECK(!memcmp(block, saved, bytes), "%s: something was written", #call);                                       \
+    } while (0)
+/* The same with a change to a record, which is undone. */
+#define CHANGED(record, change, call, status)                                                                          \
+    do {                                                                                                               \
+        const std::remove_reference<decltype(record)>::type kept = record;                                             \
+        change;                                                                                                        \
+        REFUSED(call, status);                                                                                         \
+        record = kept;                                                                                                 \
     } while (0)
     memset(&how, 0, sizeof how);
     REFUSED(mixprec_cuda_convert(NULL, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_NULL);
@@ -1884,13 +1895,9 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
             MIXPREC_ERR_OVERLAP);
     mixprec_cuda_transposed turned[2] = {{NULL, x, 5, 5, y, NULL}, {NULL, x, 5, 5, y, NULL}};
-#define TURN(change, status)                                                                                           \
-    do { /* the first of the list is good */                                                                           \
-        turned[1] = turned[0];                                                                                         \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_convert_transpose(turned, 2, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),      \
-                status);                                                                                               \
-    } while (0)
+#define TURN(change, status) /* the first of the list is good */                                                       \
+    CHANGED(turned[1], change,                                                                                         \
+            mixprec_cuda_convert_transpose(turned, 2, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL), status)
     TURN(turned[1].transposed = NULL, MIXPREC_ERR_NULL);
     TURN(turned[1].src = NULL, MIXPREC_ERR_NULL);
     TURN(turned[1].transposed = x, MIXPREC_ERR_OVERLAP);
@@ -1908,17 +1915,11 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_convert_transpose(turned, 1, MIXPREC_F16, MIXPREC_F32, (mixprec_overflow)9, NULL),
             MIXPREC_ERR_OVERFLOW);
 
-    memset(&good, 0, sizeof good);
-    memset(&options, 0, sizeof options);
-    good.m = 8, good.n = 8, good.k = 8, good.a = x, good.b = y, good.c = z;
-    good.a_type = good.b_type = MIXPREC_BF16, good.c_type = MIXPREC_F32;
+    memset(&d, 0, sizeof d);
+    d.m = 8, d.n = 8, d.k = 8, d.a = x, d.b = y, d.c = z;
+    d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
 #define GEMM(change, status)                                                                                           \
-    do {                                                                                                               \
-        d = good;                                                                                                      \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_gemm_ex(&d, &options, NULL), status);                                                     \
-        memset(&options, 0, sizeof options);                                                                           \
-    } while (0)
+    CHANGED(d, options = mixprec_cuda_gemm_options(); change, mixprec_cuda_gemm_ex(&d, &options, NULL), status)
     REFUSED(mixprec_cuda_gemm_ex(NULL, NULL, NULL), MIXPREC_ERR_NULL);
     GEMM(d.a = NULL, MIXPREC_ERR_NULL);
     GEMM(d.b = NULL, MIXPREC_ERR_NULL);
@@ -1962,7 +1963,7 @@ static void test_statuses(void) {
           d.workspace_size = 1 << 20),
          MIXPREC_ERR_WORKSPACE);
     GEMM(d.m = 0, MIXPREC_OK);
-    REFUSED(mixprec_cuda_gemm_workspace(&good, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_gemm_workspace(&d, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm_workspace(NULL, NULL, &size), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F16, 0, y, MIXPREC_F16, 8, 0,
                               z, MIXPREC_F32, 8, NULL),
@@ -1996,11 +1997,7 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     mixprec_cuda_quantized_blocks blocks[2] = {{y, x, 4, 4, z}, {y, x, 4, 4, z}};
 #define BLOCKS(change, status)                                                                                         \
-    do { /* the first of the list is good */                                                                           \
-        blocks[1] = blocks[0];                                                                                         \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status);              \
-    } while (0)
+    CHANGED(blocks[1], change, mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status)
     BLOCKS(blocks[1].dst = NULL, MIXPREC_ERR_NULL);
     BLOCKS(blocks[1].src = NULL, MIXPREC_ERR_NULL);
     BLOCKS(blocks[1].inverse = NULL, MIXPREC_ERR_NULL);
@@ -2032,12 +2029,11 @@ static void test_statuses(void) {
     parameter.moment1 = z, parameter.moment2 = z + 100;
 #define STEP(change, status)                                                                                           \
     do {                                                                                                               \
-        mixprec_parameter kept = parameter;                                                                            \
         float inverse = 1, clip = 1;                                                                                   \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), status);           \
-        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL), status);              \
-        parameter = kept;                                                                                              \
+        CHANGED(parameter, change, mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), \
+                status);                                                                                               \
+        CHANGED(parameter, change, mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL),    \
+                status);                                                                                               \
         (void)inverse, (void)clip;                                                                                     \
     } while (0)
     STEP(parameter.grad_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
@@ -2061,12 +2057,8 @@ static void test_statuses(void) {
     STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
 #undef STEP
 #define ADAM(field, value)                                                                                             \
-    do {                                                                                                               \
-        mixprec_adam kept = adam;                                                                                      \
-        adam.field = value;                                                                                            \
-        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);      \
-        adam = kept;                                                                                                   \
-    } while (0)
+    CHANGED(adam, adam.field = value, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL),        \
+            MIXPREC_ERR_OPTIMIZER)
     ADAM(learning_rate, (double)NAN);
     ADAM(beta1, 1);
     ADAM(beta2, (double)NAN);
@@ -2074,12 +2066,8 @@ static void test_statuses(void) {
     ADAM(weight_decay, HUGE_VAL);
 #undef ADAM
 #define SGD(field, value)                                                                                              \
-    do {                                                                                                               \
-        mixprec_sgd kept = sgd;                                                                                        \
-        sgd.field = value;                                                                                             \
-        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);        \
-        sgd = kept;                                                                                                    \
-    } while (0)
+    CHANGED(sgd, sgd.field = value, mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL),            \
+            MIXPREC_ERR_OPTIMIZER)
     SGD(learning_rate, -1);
     SGD(momentum, (double)NAN);
     SGD(dampening, -1);
@@ -2100,7 +2088,7 @@ static void test_statuses(void) {
 #ifndef TEST_ON_DEVICE
     /* devices that cannot: too old; new, but the program holds code for an old one, in which a kernel is empty */
     emulation_device.major = 7, emulation_device.minor = 0;
-    REFUSED(mixprec_cuda_gemm_ex(&good, NULL, NULL), MIXPREC_ERR_DEVICE);
+    REFUSED(mixprec_cuda_gemm_ex(&d, NULL, NULL), MIXPREC_ERR_DEVICE);
     REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_DEVICE);
     REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
     CHECK(strstr(mixprec_cuda_last_error(), "no kernel image"), "last error: %s", mixprec_cuda_last_error());
@@ -2152,6 +2140,7 @@ static void test_statuses(void) {
     MISALIGNED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
 #undef MISALIGNED
 #undef GEMM
+#undef CHANGED
 #undef REFUSED
     release(block);
     free(saved);
