@@ -63,9 +63,6 @@
 #include MIXPREC_CUDA_EMULATION
 #else
 #include <cuda_runtime.h>
-#if defined(MIXPREC_CUDA_IMPLEMENTATION)
-#include <mma.h>
-#endif
 #endif
 
 #ifdef __cplusplus
@@ -82,7 +79,8 @@ extern "C" {
    write to the same memory at the same time. Errors are those of the CPU function of the same name, and
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
-     MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words
+     MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
+                          an array that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
    On an error found by the checks nothing was queued. */
 
 typedef struct CUstream_st *mixprec_cuda_stream; /* cudaStream_t */
@@ -592,6 +590,13 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 
 #if defined(MIXPREC_CUDA_IMPLEMENTATION) && !defined(MIXPREC_CUDA_IMPLEMENTED_)
 #define MIXPREC_CUDA_IMPLEMENTED_
+
+#if defined(MIXPREC_CUDA_API_ONLY)
+#error "mixprec_cuda.cuh: MIXPREC_CUDA_IMPLEMENTATION and MIXPREC_CUDA_API_ONLY exclude each other"
+#endif
+#ifndef MIXPREC_CUDA_EMULATION
+#include <mma.h>
+#endif
 
 /* ================================================================================================================== */
 /* [CUDA-PTX] The instructions that C++ has no name for                                                               */
@@ -1795,13 +1800,21 @@ typedef struct mixprec_cuda_gemm_args_ {
     mixprec_overflow overflow;
     uint64_t seed, offset;
     mixprec_triangle triangle;
-    size_t batch_begin, tiles_m, tiles_n;
-    size_t splits, split_depth; /* parts of k, and their length */
-    float *partial;             /* their sums: splits of a product, one after the other */
+    size_t batch_begin;
+    uint32_t tiles_m, tiles_n, splits; /* splits: parts of k */
+    size_t split_depth;                /* their length */
+    float *partial;                    /* their sums, one part after the other, in rows of n rounded up to fours */
 } mixprec_cuda_gemm_args_;
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
     return g.device_alpha ? *g.device_alpha : g.alpha;
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_beta_(const mixprec_cuda_gemm_args_ &g) {
+    return g.device_beta ? *g.device_beta : g.beta;
+}
+/* Four partial sums of part z of the launch. */
+MIXPREC_CUDA_DEV_ float4 *mixprec_cuda_partial_(const mixprec_cuda_gemm_args_ &g, size_t z, size_t row, size_t column) {
+    return (float4 *)(void *)(g.partial + (z * g.a.rows + row) * ((g.n + 3) / 4 * 4) + column);
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_at_(const mixprec_cuda_operand_ &x, size_t row, size_t k) {
     return x.scale[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
@@ -1825,39 +1838,45 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activ
 }
 
 /* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, const float (&sums)[4], size_t local,
-                                            size_t column, int count, size_t batch) {
-    float alpha = mixprec_cuda_alpha_(g), beta = g.device_beta ? *g.device_beta : g.beta;
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, float alpha, float beta,
+                                            const float4 &sums, size_t local, size_t column, int count, size_t batch) {
     bool nothing = alpha == 0 || g.k == 0;
     size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
     char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     uint32_t code[4] = {0, 0, 0, 0};
-    float v[4];
-    bool pieces = g.a.k_varies || g.b.k_varies; /* then the sums are scaled already */
+    float v[4] = {sums.x, sums.y, sums.z, sums.w};
     bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
+    if (!nothing && !g.a.k_varies && !g.b.k_varies) { /* else the sums are scaled already */
+        float scale = g.a.scale ? mixprec_cuda_scale_at_(g.a, row, 0) : 1.0f;
+        if (g.a.scale)
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        size_t j = column + e;
-        float x = sums[e];
-        v[e] = 0;
-        if (e >= count)
-            continue;
-        if (g.a.scale && !pieces)
-            x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.a, row, 0));
-        if (g.b.scale && !pieces)
-            x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, j, 0));
-        x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
-        if (beta != 0) {
-            float y = mixprec_cuda_mul_(beta, mixprec_cuda_decode_(mixprec_cuda_element_plain_(c, size, j), g.c_type));
-            x = nothing ? y : mixprec_cuda_add_(x, y);
-        }
-        if (g.bias)
-            x = mixprec_cuda_add_(
-                x,
-                mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), j), g.bias_type));
-        v[e] = x;
+            for (int e = 0; e < 4; e++)
+                v[e] = mixprec_cuda_mul_(v[e], scale);
+        if (g.b.scale)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    v[e] = mixprec_cuda_mul_(v[e], mixprec_cuda_scale_at_(g.b, column + e, 0));
     }
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]);
+    if (beta != 0)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (e < count) {
+                float y = mixprec_cuda_mul_(
+                    beta, mixprec_cuda_decode_(mixprec_cuda_element_plain_(c, size, column + e), g.c_type));
+                v[e] = nothing ? y : mixprec_cuda_add_(v[e], y);
+            }
+    if (g.bias)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (e < count)
+                v[e] = mixprec_cuda_add_(
+                    v[e], mixprec_cuda_decode_(
+                              mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e), g.bias_type));
     bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
     if (g.activation != MIXPREC_ACTIVATION_NONE || !nearest) {
 #pragma unroll 1 /* what is long and rare once, not four times in each of two dozen kernels: seconds of compile time */
@@ -1895,19 +1914,19 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, co
 
 /* Which tile, product and part of k a block has. */
 typedef struct mixprec_cuda_place_ {
-    size_t row, column, batch, split, k_begin, k_end;
+    size_t row, column, batch, k_begin, k_end;
     bool any;
 } mixprec_cuda_place_;
 MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_gemm_args_ &g, int rows, int columns) {
     mixprec_cuda_place_ p;
-    /* eight tiles down, then one to the right: their operands stay in L2 */
-    size_t group = 8 * g.tiles_n, first = blockIdx.x / group * 8, within = blockIdx.x % group;
-    size_t height = g.tiles_m - first < 8 ? g.tiles_m - first : 8, top;
-    p.row = (first + within % height) * rows;
-    p.column = within / height * columns;
+    /* eight tiles down, then one to the right: their operands stay in L2. There are fewer than 2^31 tiles. */
+    uint32_t group = (g.tiles_m < 8 ? g.tiles_m : 8) * g.tiles_n, first = blockIdx.x / group * 8;
+    uint32_t within = blockIdx.x % group, height = g.tiles_m - first < 8 ? g.tiles_m - first : 8;
+    size_t top;
+    p.row = (size_t)(first + within % height) * rows;
+    p.column = (size_t)(within / height) * columns;
     p.batch = g.batch_begin + blockIdx.z / g.splits;
-    p.split = blockIdx.z % g.splits;
-    p.k_begin = p.split * g.split_depth;
+    p.k_begin = blockIdx.z % g.splits * g.split_depth;
     p.k_end = g.k - p.k_begin < g.split_depth ? g.k : p.k_begin + g.split_depth;
     if (mixprec_cuda_alpha_(g) == 0)
         p.k_end = p.k_begin;
@@ -1921,63 +1940,68 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
 template <int rows, int columns, int threads>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place,
                                               const float *tile, int pitch) {
+    const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
 #pragma unroll 1
     for (int q = (int)threadIdx.x; q < rows * columns / 4; q += threads) {
         int r = q / (columns / 4), c = q % (columns / 4) * 4;
         size_t row = place.row + r, column = place.column + c;
         if (row >= g.a.rows || column >= g.n)
             continue;
-        int count = g.n - column < 4 ? (int)(g.n - column) : 4;
-        float4 four = *(const float4 *)(tile + r * pitch + c);
-        float sums[4] = {four.x, four.y, four.z, four.w};
-        if (g.partial) {
-            float *to = g.partial + ((blockIdx.z * g.a.rows) + row) * g.n + column;
-            for (int e = 0; e < 4; e++)
-                if (e < count)
-                    to[e] = sums[e];
-        } else
-            mixprec_cuda_finish_(g, sums, row, column, count, place.batch);
+        const float4 sums = *(const float4 *)(tile + r * pitch + c);
+        if (g.partial)
+            *mixprec_cuda_partial_(g, blockIdx.z, row, column) = sums;
+        else
+            mixprec_cuda_finish_(g, alpha, beta, sums, row, column, g.n - column < 4 ? (int)(g.n - column) : 4,
+                                 place.batch);
     }
 }
 
 /* The parts of a product, added in rising order. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_reduce_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+    const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
     size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
         size_t row = q / width, column = q % width * 4;
-        int count = g.n - column < 4 ? (int)(g.n - column) : 4;
-        float sums[4] = {0, 0, 0, 0};
-        for (size_t s = 0; s < g.splits; s++) {
-            const float *from = g.partial + ((blockIdx.z * g.splits + s) * g.a.rows + row) * g.n + column;
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (e < count)
-                    sums[e] = s ? mixprec_cuda_add_(sums[e], from[e]) : from[e];
+        float4 sums = *mixprec_cuda_partial_(g, blockIdx.z * g.splits, row, column);
+        for (uint32_t s = 1; s < g.splits; s++) {
+            const float4 x = *mixprec_cuda_partial_(g, blockIdx.z * g.splits + s, row, column);
+            sums.x = mixprec_cuda_add_(sums.x, x.x), sums.y = mixprec_cuda_add_(sums.y, x.y);
+            sums.z = mixprec_cuda_add_(sums.z, x.z), sums.w = mixprec_cuda_add_(sums.w, x.w);
         }
-        mixprec_cuda_finish_(g, sums, row, column, count, g.batch_begin + blockIdx.z);
+        mixprec_cuda_finish_(g, alpha, beta, sums, row, column, g.n - column < 4 ? (int)(g.n - column) : 4,
+                             g.batch_begin + blockIdx.z);
+    }
+}
+
+/* put(row, k, code) for every element of a tile of an operand, 0 where it ends before; neighbouring threads read
+   neighbouring memory. */
+template <int rows, int depth, int threads, class Put>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, const char *base, size_t size,
+                                                      size_t row0, size_t k0, size_t k_end, Put put) {
+#pragma unroll 4
+    for (int i = 0; i < rows * depth / threads; i++) { /* it divides them */
+        int q = (int)threadIdx.x + i * threads;
+        int r = x.k_step == 1 ? q / depth : q % rows, p = x.k_step == 1 ? q % depth : q / rows;
+        put(r, p,
+            row0 + r < x.rows && k0 + p < k_end
+                ? mixprec_cuda_element_(base, size, (row0 + r) * x.row_step + (k0 + p) * x.k_step)
+                : 0);
     }
 }
 
 /* ---- EXACT: fused multiply-adds in the canonical order ---- */
 
-MIXPREC_CUDA_DEV_ float mixprec_cuda_value_(const char *base, mixprec_dtype type, size_t i) {
-    uint32_t code = mixprec_cuda_element_(base, mixprec_cuda_size_(type), i);
-    return type == MIXPREC_I8 ? (float)(int8_t)(uint8_t)code : mixprec_cuda_decode_(code, type);
-}
 #define MIXPREC_CUDA_EXACT_DEPTH_ 16
 #define MIXPREC_CUDA_EXACT_PITCH_ 68
 #define MIXPREC_CUDA_EXACT_BYTES_ (64 * 72 * 4)
 MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
                                                 size_t row0, size_t k0, size_t k_end) {
-    for (int q = (int)threadIdx.x; q < 64 * MIXPREC_CUDA_EXACT_DEPTH_; q += MIXPREC_CUDA_THREADS_) {
-        int r = x.k_step == 1 ? q / MIXPREC_CUDA_EXACT_DEPTH_ : q % 64;
-        int p = x.k_step == 1 ? q % MIXPREC_CUDA_EXACT_DEPTH_ : q / 64;
-        tile[p * MIXPREC_CUDA_EXACT_PITCH_ + r] =
-            row0 + r < x.rows && k0 + p < k_end
-                ? mixprec_cuda_value_(base, x.type, (row0 + r) * x.row_step + (k0 + p) * x.k_step)
-                : 0.0f;
-    }
+    mixprec_cuda_for_each_element_<64, MIXPREC_CUDA_EXACT_DEPTH_, MIXPREC_CUDA_THREADS_>(
+        x, base, mixprec_cuda_size_(x.type), row0, k0, k_end, [&](int r, int p, uint32_t code) {
+            tile[p * MIXPREC_CUDA_EXACT_PITCH_ + r] =
+                x.type == MIXPREC_I8 ? (float)(int8_t)(uint8_t)code : mixprec_cuda_decode_(code, x.type);
+        });
 }
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_exact_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
@@ -2111,18 +2135,14 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<
     typedef typename mixprec_cuda_wmma_kind_<kind>::element element;
     const int depth = mixprec_cuda_wmma_kind_<kind>::depth, all = depth * MIXPREC_CUDA_WMMA_STEPS_;
     const int pitch = depth + 16 / (int)sizeof(element);
-    size_t size = mixprec_cuda_size_(x.type);
-    for (int q = (int)threadIdx.x; q < 64 * all; q += 128) {
-        int r = x.k_step == 1 ? q / all : q % 64, p = x.k_step == 1 ? q % all : q / 64;
-        uint32_t code = 0;
-        if (row0 + r < x.rows && k0 + p < k_end)
-            code = mixprec_cuda_element_(base, size, (row0 + r) * x.row_step + (k0 + p) * x.k_step);
+    const size_t size = mixprec_cuda_size_(x.type);
+    mixprec_cuda_for_each_element_<64, all, 128>(x, base, size, row0, k0, k_end, [=, &x](int r, int p, uint32_t code) {
         if (kind == MIXPREC_CUDA_TF32_)
             code = mixprec_cuda_tf32_(code);
         else if (kind == MIXPREC_CUDA_F16_ && size == 1)
             code = mixprec_cuda_fp8x2_(code, x.type == MIXPREC_E5M2);
         mixprec_cuda_put_(tile, sizeof(element), (p / depth * 64 + r) * pitch + p % depth, code);
-    }
+    });
 }
 
 #define MIXPREC_CUDA_WMMA_BYTES_ (2 * MIXPREC_CUDA_WMMA_STEPS_ * 64 * 48)
@@ -2208,15 +2228,10 @@ template <int kind> struct mixprec_cuda_mma_kind_;
     template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
         typedef type sum;                                                                                              \
         enum { bytes = size, steps = 1 };                                                                              \
-        MIXPREC_CUDA_DEV_MEMBER_ void prepare(uint32_t *to, const uint32_t *from, int words, bool) {                   \
-            _Pragma("unroll") for (int w = 0; w < words; w++) to[w] =                                                  \
-                kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(from[w]) : from[w];                                    \
-        }                                                                                                              \
-        MIXPREC_CUDA_DEV_MEMBER_ void mma(type (&d)[4], const uint32_t *a, const uint32_t *b) {                        \
+        static __device__ __forceinline__ void mma(type (&d)[4], const uint32_t *a, const uint32_t *b) {               \
             mixprec_cuda_mma_##instruction##_(d, a, b);                                                                \
         }                                                                                                              \
     };
-#define MIXPREC_CUDA_DEV_MEMBER_ static __device__ __forceinline__
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_F16_, f16, float, 2)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_BF16_, bf16, float, 2)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_TF32_, tf32, float, 4)
@@ -2226,89 +2241,98 @@ MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E5M2_, e4m3_e5m2, float, 1)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E4M3_, e5m2_e4m3, float, 1)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E5M2_, e5m2_e5m2, float, 1)
 #undef MIXPREC_CUDA_KIND_
-/* A register holds k = 4 t .. 4 t + 3 of its row. The order of k within an instruction is free if it is that of the
-   other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
 template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
     typedef float sum;
     enum { bytes = 1, steps = 2 };
-    MIXPREC_CUDA_DEV_MEMBER_ void prepare(uint32_t *to, const uint32_t *from, int words, bool e5m2) {
-        const int half = words / 2; /* registers of one 16-byte chunk: 2 of A, 1 of B */
-#pragma unroll
-        for (int w = 0; w < words; w++) {
-            to[w / half * words + w % half] = mixprec_cuda_fp8x2_(from[w], e5m2);
-            to[w / half * words + w % half + half] = mixprec_cuda_fp8x2_(from[w] >> 16, e5m2);
-        }
-    }
-    MIXPREC_CUDA_DEV_MEMBER_ void mma(float (&d)[4], const uint32_t *a, const uint32_t *b) {
+    static __device__ __forceinline__ void mma(float (&d)[4], const uint32_t *a, const uint32_t *b) {
         mixprec_cuda_mma_f16_(d, a, b);
         mixprec_cuda_mma_f16_(d, a + 4, b + 2);
     }
 };
-#undef MIXPREC_CUDA_DEV_MEMBER_
 
-/* Starts the copies of one stage of one operand. 16 bytes at a time where base and leading dimension allow and no chunk
-   ends within them, else gathered through registers; the caller's barrier covers both. */
-template <int bytes, bool lines_are_k, int rows, int threads>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_load_(unsigned char *tile, const mixprec_cuda_operand_ &x, const char *base,
-                                              bool fast, size_t row0, size_t k0, size_t k_end) {
-    const int per_chunk = 16 / bytes, chunks = lines_are_k ? rows / per_chunk : 8, lines = lines_are_k ? 64 : rows;
-    const int line_bytes = chunks * 16, count = lines * chunks / threads;
-    size_t contiguous_end = lines_are_k ? x.rows : k_end, line_end = lines_are_k ? k_end : x.rows;
-    size_t contiguous0 = lines_are_k ? row0 : k0, line0 = lines_are_k ? k0 : row0;
-    size_t contiguous_step = lines_are_k ? x.row_step : x.k_step, line_step = lines_are_k ? x.k_step : x.row_step;
-    if (fast &&
-        (contiguous_end % per_chunk == 0 ||
-         contiguous_end - contiguous0 >=
-             (size_t)(chunks *
-                      per_chunk))) { /* every copy of a thread has the same chunk of a line, in lines `apart` from each other */
-        const int apart = threads / chunks;
-        int line = (int)threadIdx.x / chunks, chunk = (int)threadIdx.x % chunks;
-        int lines_left = line_end - line0 < (size_t)lines ? (int)(line_end - line0) : lines;
-        size_t c = contiguous0 + chunk * per_chunk, step = line_step * bytes;
-        uint32_t to = mixprec_cuda_shared_address_(tile) + line * line_bytes + ((chunk ^ (line & 7)) << 4);
-        const char *from = base + (line0 + line) * step + c * bytes;
-        lines_left = c < contiguous_end ? lines_left : 0;
-        const size_t stride = apart * step; /* added, for a 64-bit product each costs more than the copy */
-#pragma unroll 4                            /* all at once the addresses cost too many registers */
-        for (int i = 0; i < count; i++, from += stride) {
-            uint32_t at = to + i * apart * line_bytes;
-            if (apart % 8) /* the permutation of the chunks changes from line to line */
-                at = mixprec_cuda_shared_address_(tile) + (line + i * apart) * line_bytes +
-                     ((chunk ^ ((line + i * apart) & 7)) << 4);
-            mixprec_cuda_copy_async_(at, from, line + i * apart < lines_left); /* else `from` may lie outside */
-        }
-        return;
-    }
-#pragma unroll 1
-    for (int i = 0; i < count; i++) {
-        int q = (int)threadIdx.x + i * threads; /* neighbouring threads read neighbouring memory */
-        int line = contiguous_step == 1 ? q / chunks : q % lines, chunk = contiguous_step == 1 ? q % chunks : q / lines;
-        size_t l = line0 + line, c = contiguous0 + chunk * per_chunk;
-        uint32_t words[4] = {0, 0, 0, 0};
+/* The registers of ldmatrix, 4 of A or 2 of B, as the instruction wants them. FP8: a register holds k = 4 t .. 4 t + 3 of
+   its row. The order of k within an instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place
+   of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
+template <int kind, int words>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t *to, const uint32_t *from, bool e5m2) {
+    const int half = words / 2; /* registers of one 16-byte chunk */
 #pragma unroll
-        for (int e = 0; e < per_chunk; e++)
-            if (l < line_end && c + e < contiguous_end)
-                words[e * bytes / 4] |= mixprec_cuda_element_(base, bytes, l * line_step + (c + e) * contiguous_step)
-                                        << e * bytes % 4 * 8;
-        *(uint4 *)(tile + line * line_bytes + ((chunk ^ (line & 7)) << 4)) =
-            make_uint4(words[0], words[1], words[2], words[3]);
-    }
+    for (int w = 0; w < words; w++)
+        if (kind == MIXPREC_CUDA_FP8_) {
+            to[w / half * words + w % half] = mixprec_cuda_fp8x2_(from[w], e5m2);
+            to[w / half * words + w % half + half] = mixprec_cuda_fp8x2_(from[w] >> 16, e5m2);
+        } else
+            to[w] = kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(from[w]) : from[w];
 }
 
-/* Where this lane's row of the four matrices of ldmatrix is, for 16 rows from row0 and step kk of 32 bytes. A wants its
-   matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two exchanged. */
-template <bool lines_are_k, int rows>
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mma_address_(uint32_t tile, int row0, int kk, bool is_b) {
-    int lane = (int)threadIdx.x % 32, within = lane & 7, low = lane >> 3 & 1, high = lane >> 4;
-    int row_half = is_b ? high : low, k_half = is_b ? low : high, line, chunk;
-    if (lines_are_k) {
-        line = kk * 16 + k_half * 8 + within;
-        chunk = row0 / 8 + row_half;
-        return tile + line * (rows * 2) + ((chunk ^ (line & 7)) << 4);
+/* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base and
+   leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes zero. */
+template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cuda_mma_copy_ {
+    enum {
+        depth = 128 / bytes,
+        per_chunk = 16 / bytes,
+        chunks = lines_are_k ? rows / per_chunk : 8,
+        line_bytes = chunks * 16,
+        apart = threads / chunks, /* lines; a multiple of 8, so that the permutation is that of the first one */
+        count = (lines_are_k ? depth : rows) / apart
+    };
+    const char *from; /* of this thread's first chunk, of the next 128 bytes of k */
+    size_t stride;
+    uint32_t to;
+    int line, lines_left; /* lines_are_k: lines_left is 1 where the chunk exists, else 0 */
+    bool fast;
+    __device__ __forceinline__ void begin(const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0) {
+        int chunk = (int)threadIdx.x % chunks;
+        size_t step = (lines_are_k ? x.k_step : x.row_step) * bytes, left = x.rows - row0;
+        line = (int)threadIdx.x / chunks;
+        fast = ((uintptr_t)base | step) % 16 == 0 && (lines_are_k ? x.row_step : x.k_step) == 1 &&
+               (!lines_are_k || x.rows % per_chunk == 0 || left >= (size_t)rows);
+        from = base + ((lines_are_k ? k0 : row0) + line) * step +
+               ((lines_are_k ? row0 : k0) + (size_t)(chunk * per_chunk)) * bytes;
+        stride = apart * step;
+        to = (uint32_t)(line * line_bytes + ((chunk ^ (line & 7)) << 4));
+        lines_left = lines_are_k ? (size_t)(chunk * per_chunk) < left : left < (size_t)rows ? (int)left : rows;
     }
-    line = row0 + row_half * 8 + within;
-    chunk = kk * 2 + k_half;
-    return tile + line * 128 + ((chunk ^ (line & 7)) << 4);
+    /* The tile at k_end - k_left; the caller's barriers cover the stores too. */
+    __device__ __forceinline__ void start(uint32_t tile, const mixprec_cuda_operand_ &x, const char *base, size_t row0,
+                                          size_t k_left, size_t k_end) {
+        int k = k_left < depth ? (int)k_left : depth, last;
+        if (fast && (lines_are_k || k == depth || k_end % per_chunk == 0)) {
+            last = lines_are_k ? (lines_left ? k : 0) : (int)threadIdx.x % chunks * per_chunk < k ? lines_left : 0;
+            const char *p = from;
+#pragma unroll 4 /* all at once their addresses take registers that sm_120's ptxas then lacks */
+            for (int i = 0; i < count; i++, p += stride)
+                mixprec_cuda_copy_async_(tile + to + i * apart * line_bytes, p, line + i * apart < last);
+            from = lines_are_k ? p : from + 128;
+            return;
+        }
+        unsigned char *target = mixprec_cuda_shared_() + (tile - mixprec_cuda_shared_address_(mixprec_cuda_shared_()));
+        mixprec_cuda_for_each_element_<rows, depth, threads>(
+            x, base, bytes, row0, k_end - k_left, k_end, [=](int r, int p, uint32_t code) {
+                int l = lines_are_k ? p : r, at = lines_are_k ? r : p;
+                mixprec_cuda_put_(target + l * line_bytes + ((at / per_chunk ^ (l & 7)) << 4), bytes, at % per_chunk,
+                                  code);
+            });
+    }
+};
+
+/* Where the rows that this lane names to ldmatrix are in a tile, for 64 rows of an operand from row0: at[i] for rows 16 i
+   of 64 where lines are k, at[kk] for the step kk of 32 bytes of k where they are not; the other of the two is a constant.
+   A wants its matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two exchanged. */
+template <bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_lane_(uint32_t (&at)[4], int row0, bool is_b) {
+    int lane = (int)threadIdx.x % 32, within = lane & 7, low = lane >> 3 & 1, high = lane >> 4;
+    int row_half = is_b ? high : low, k_half = is_b ? low : high;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        at[i] =
+            (uint32_t)(lines_are_k ? (k_half * 8 + within) * rows * 2 + (((row0 / 8 + i * 2 + row_half) ^ within) << 4)
+                                   : (row0 + row_half * 8 + within) * 128 + (((i * 2 + k_half) ^ within) << 4));
+}
+template <bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_fragment_(uint32_t (&x)[4], uint32_t tile, const uint32_t (&at)[4], int i,
+                                                  int kk) {
+    mixprec_cuda_ldmatrix_<lines_are_k>(x, tile + (lines_are_k ? at[i] + kk * 32 * rows : at[kk] + i * 2048));
 }
 
 #define MIXPREC_CUDA_MMA_ROWS_ 128
@@ -2317,9 +2341,10 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mma_address_(uint32_t tile, int row0, in
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_ &g) {
     typedef mixprec_cuda_mma_kind_<kind> mma;
-    const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_MMA_STAGES_, threads = columns,
-              depth = 128 / mma::bytes;
-    const int a_words = 4 * mma::steps, b_words = 2 * mma::steps;
+    const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_MMA_STAGES_, threads = columns;
+    const size_t depth = 128 / mma::bytes;
+    const uint32_t stage_bytes = (rows + columns) * 128;
+    const bool ahead = mma::steps == 1; /* decoding has no registers left for A's next fragments */
     unsigned char *shared = mixprec_cuda_shared_();
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
     typename mma::sum sums[4][8][4];
@@ -2330,59 +2355,81 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     const char *a = mixprec_cuda_base_(g.a, place.batch, mma::bytes),
                *b = mixprec_cuda_base_(g.b, place.batch, mma::bytes);
     a += g.row_begin * g.a.row_step * mma::bytes;
-    size_t a_ld = a_lines_are_k ? g.a.k_step : g.a.row_step, b_ld = b_lines_are_k ? g.b.k_step : g.b.row_step;
-    bool a_fast = ((uintptr_t)a | a_ld * mma::bytes) % 16 == 0 && (a_lines_are_k || g.a.k_step == 1);
-    bool b_fast = ((uintptr_t)b | b_ld * mma::bytes) % 16 == 0 && (b_lines_are_k || g.b.k_step == 1);
     bool a_e5m2 = g.a.type == MIXPREC_E5M2, b_e5m2 = g.b.type == MIXPREC_E5M2;
     uint32_t tiles = (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
+    mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, threads> copy_a;
+    mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, threads> copy_b;
+    copy_a.begin(g.a, a, place.row, place.k_begin);
+    copy_b.begin(g.b, b, place.column, place.k_begin);
+    size_t k_left = place.k_end - place.k_begin; /* not yet copied */
+    const uint32_t first = mixprec_cuda_shared_address_(shared);
+    uint32_t filled = first, read = first; /* stages */
+    uint32_t a_at[4], b_at[4], raw_a[2][4][4], raw_b[2][4];
+    mixprec_cuda_mma_lane_<a_lines_are_k, rows>(a_at, warp_row, false);
+    mixprec_cuda_mma_lane_<b_lines_are_k, columns>(b_at, warp_column, true);
 
 #pragma unroll
     for (int i = 0; i < 128; i++)
         sums[i / 32][i / 4 % 8][i % 4] = 0;
-#define MIXPREC_CUDA_STAGE_(tile) (shared + (tile) % stages * ((rows + columns) * 128))
-#define MIXPREC_CUDA_LOAD_(tile)                                                                                       \
+#define MIXPREC_CUDA_NEXT_(stage) ((stage) == first + (stages - 1) * stage_bytes ? first : (stage) + stage_bytes)
+#define MIXPREC_CUDA_COPY_()                                                                                           \
     do {                                                                                                               \
-        if ((tile) < tiles) {                                                                                          \
-            size_t k0 = place.k_begin + (size_t)(tile)*depth;                                                          \
-            mixprec_cuda_mma_load_<mma::bytes, a_lines_are_k, rows, threads>(MIXPREC_CUDA_STAGE_(tile), g.a, a,        \
-                                                                             a_fast, place.row, k0, place.k_end);      \
-            mixprec_cuda_mma_load_<mma::bytes, b_lines_are_k, columns, threads>(                                       \
-                MIXPREC_CUDA_STAGE_(tile) + rows * 128, g.b, b, b_fast, place.column, k0, place.k_end);                \
+        if (k_left) {                                                                                                  \
+            copy_a.start(filled, g.a, a, place.row, k_left, place.k_end);                                              \
+            copy_b.start(filled + rows * 128, g.b, b, place.column, k_left, place.k_end);                              \
+            k_left = k_left < depth ? 0 : k_left - depth;                                                              \
         }                                                                                                              \
         mixprec_cuda_copy_commit_();                                                                                   \
+        filled = MIXPREC_CUDA_NEXT_(filled);                                                                           \
     } while (0)
+#define MIXPREC_CUDA_LOAD_A_(kk)                                                                                       \
+    _Pragma("unroll") for (int i = 0; i < 4; i++)                                                                      \
+        mixprec_cuda_mma_fragment_<a_lines_are_k, rows>(raw_a[(kk) % 2][i], read, a_at, i, kk)
+#define MIXPREC_CUDA_LOAD_B_(kk, j)                                                                                    \
+    mixprec_cuda_mma_fragment_<b_lines_are_k, columns>(raw_b[(j) % 2], read + rows * 128, b_at, j, kk)
 #pragma unroll 1
-    for (uint32_t tile = 0; tile < stages - 1; tile++)
-        MIXPREC_CUDA_LOAD_(tile);
+    for (int i = 0; i < stages - 1; i++)
+        MIXPREC_CUDA_COPY_();
+    mixprec_cuda_copy_wait_<stages - 2>();
+    __syncthreads();
+    if (ahead)
+        MIXPREC_CUDA_LOAD_A_(0);
+    MIXPREC_CUDA_LOAD_B_(0, 0);
+    /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
+       that after a barrier there is something to multiply. */
 #pragma unroll 1
-    for (uint32_t tile = 0; tile < tiles; tile++) {
-        uint32_t a_tile = mixprec_cuda_shared_address_(MIXPREC_CUDA_STAGE_(tile)), b_tile = a_tile + rows * 128;
-        mixprec_cuda_copy_wait_<stages - 2>();
-        __syncthreads(); /* this stage has arrived for all, and all have done with the one that is filled next */
-        MIXPREC_CUDA_LOAD_(tile + stages - 1);
+    for (uint32_t tile = 0; tile < tiles; tile++)
 #pragma unroll
         for (int kk = 0; kk < 4; kk++) {
-            uint32_t raw[4], fa[4][a_words], fb[2][b_words];
+            uint32_t fa[4][4 * mma::steps], fb[2][2 * mma::steps];
+            if (kk == 1)
+                MIXPREC_CUDA_COPY_(); /* into the stage that the barrier before has freed */
+            if (!ahead)
+                MIXPREC_CUDA_LOAD_A_(kk);
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                mixprec_cuda_ldmatrix_<a_lines_are_k>(
-                    raw, mixprec_cuda_mma_address_<a_lines_are_k, rows>(a_tile, warp_row + i * 16, kk, false));
-                mma::prepare(fa[i], raw, 4, a_e5m2);
-            }
+            for (int i = 0; i < 4; i++)
+                mixprec_cuda_mma_prepare_<kind, 4>(fa[i], raw_a[kk % 2][i], a_e5m2);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                mixprec_cuda_ldmatrix_<b_lines_are_k>(
-                    raw, mixprec_cuda_mma_address_<b_lines_are_k, columns>(b_tile, warp_column + j * 16, kk, true));
-                mma::prepare(fb[0], raw, 2, b_e5m2);
-                mma::prepare(fb[1], raw + 2, 2, b_e5m2);
+                if (kk == 3 && j == 3) {
+                    read = MIXPREC_CUDA_NEXT_(read);
+                    mixprec_cuda_copy_wait_<stages - 2>();
+                    __syncthreads(); /* the next tile has arrived for all, and all have done with this one's stage */
+                }
+                if (j == 3 && ahead)
+                    MIXPREC_CUDA_LOAD_A_((kk + 1) % 4);
+                MIXPREC_CUDA_LOAD_B_((j == 3 ? kk + 1 : kk) % 4, (j + 1) % 4);
+                mixprec_cuda_mma_prepare_<kind, 2>(fb[0], raw_b[j % 2], b_e5m2);
+                mixprec_cuda_mma_prepare_<kind, 2>(fb[1], raw_b[j % 2] + 2, b_e5m2);
 #pragma unroll
                 for (int i = 0; i < 8; i++)
                     mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb[i % 2]);
             }
         }
-    }
-#undef MIXPREC_CUDA_LOAD_
-#undef MIXPREC_CUDA_STAGE_
+#undef MIXPREC_CUDA_LOAD_A_
+#undef MIXPREC_CUDA_LOAD_B_
+#undef MIXPREC_CUDA_COPY_
+#undef MIXPREC_CUDA_NEXT_
     mixprec_cuda_copy_wait_<0>();
     __syncthreads();
     float *out = (float *)(void *)shared;
@@ -2401,7 +2448,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
     mixprec_cuda_gemm_mma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
-    /* the launcher never starts what is left out here: see mixprec_cuda_compiled_for_ */
+    /* the launcher never starts what is left out here: see mixprec_cuda_device_of_ */
     if (MIXPREC_CUDA_ARCH_ >= 800 && (columns == 128 || MIXPREC_CUDA_HAS_LARGE_TILE_(MIXPREC_CUDA_ARCH_)) &&
         (kind <= MIXPREC_CUDA_FP8_ || MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_)))
         mixprec_cuda_gemm_mma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
@@ -2488,6 +2535,10 @@ static bool mixprec_cuda_is_fp8_(mixprec_dtype type) {
 static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
+}
+/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own words. */
+static mixprec_status mixprec_cuda_check_aligned_(const void *p, size_t size) {
+    return mixprec_cuda_error_(size && (uintptr_t)p % size ? cudaErrorMisalignedAddress : cudaSuccess);
 }
 static size_t mixprec_cuda_bytes_(mixprec_dtype type, size_t n) {
     return type == MIXPREC_E2M1 ? n / 2 + n % 2 : n * mixprec_cuda_size_(type);
@@ -2579,6 +2630,9 @@ static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count,
         if ((used & 3) == 3 && !(item.p[0] == item.p[1] && dst_size == src_size) &&
             mixprec_cuda_overlap_(item.p[0], item.n * dst_size, item.p[1], item.n * src_size))
             return MIXPREC_ERR_OVERLAP;
+        if (used & 1)
+            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[1], src_size));
     }
     return MIXPREC_OK;
 }
@@ -2623,13 +2677,16 @@ static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
 
 /* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
    not be NULL; none of the three may overlap another. */
-static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item) {
-    return item.n * mixprec_cuda_size_(op.dst_type);
+static size_t mixprec_cuda_result_of_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item,
+                                      size_t *size) {
+    *size = mixprec_cuda_size_(op.dst_type);
+    return item.n;
 }
 template <bool square>
-static size_t mixprec_cuda_result_bytes_(const mixprec_cuda_quantize_blocks_op_<square> &,
-                                         const mixprec_cuda_item_ &item) {
-    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128) * sizeof(float);
+static size_t mixprec_cuda_result_of_(const mixprec_cuda_quantize_blocks_op_<square> &, const mixprec_cuda_item_ &item,
+                                      size_t *size) {
+    *size = sizeof(float);
+    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128);
 }
 template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
@@ -2639,16 +2696,21 @@ static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
     for (size_t i = 0; i < count; i++) {
         mixprec_cuda_item_ item = {};
-        size_t bytes[3];
+        size_t bytes[3], result_size;
         mixprec_cuda_fill_(&item, list[i]);
+        if (!item.n)
+            continue;
         if (mixprec_cuda_chunks_of_(op, item) > 1u << 30)
             return MIXPREC_ERR_SIZE;
         bytes[0] = item.p[0] ? item.n * dst_size : 0;
         bytes[1] = item.n * src_size;
-        bytes[2] = mixprec_cuda_result_bytes_(op, item);
+        bytes[2] = mixprec_cuda_result_of_(op, item, &result_size);
+        bytes[2] *= result_size;
         for (int a = 0; a < 3; a++)
             if (mixprec_cuda_overlap_(item.p[a], bytes[a], item.p[(a + 1) % 3], bytes[(a + 1) % 3]))
                 return MIXPREC_ERR_OVERLAP;
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[2], result_size));
     }
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), shared, stream);
@@ -2687,6 +2749,8 @@ mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const 
     src_bytes = mixprec_cuda_bytes_(src_type, n);
     if (!(dst == src && dst_bytes == src_bytes) && mixprec_cuda_overlap_(dst, dst_bytes, src, src_bytes))
         return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(dst, mixprec_cuda_size_(dst_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(src, mixprec_cuda_size_(src_type)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     blocks = mixprec_cuda_blocks_(device);
     if (dst_type == src_type && how.scale == 1.0f)
@@ -2928,6 +2992,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
             for (int j = 0; j < i; j++)
                 if (mixprec_cuda_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
                     return MIXPREC_ERR_OVERLAP;
+            if (x.n)
+                MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(arrays[i], size));
         }
     }
     return !found_inf && ((!device.inverse_scale && mixprec_f32_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu) ||
@@ -3089,7 +3155,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     const mixprec_dtype types[3] = {d.a_type, d.b_type, d.c_type};
     int kind = -1;
     bool wmma, large = false;
-    size_t tiles, depth, splits = 1, rows, most;
+    size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
     for (int i = 0; i < 3; i++)
@@ -3206,11 +3272,12 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         plan->shared = large ? MIXPREC_CUDA_MMA_BYTES_(256) : MIXPREC_CUDA_MMA_BYTES_(128);
         depth = 128 / mixprec_cuda_size_(d.a_type);
     }
-    g->tiles_m = (rows + plan->rows - 1) / plan->rows;
-    g->tiles_n = (d.n + plan->columns - 1) / plan->columns;
-    if (g->tiles_m && g->tiles_n > INT32_MAX / g->tiles_m)
+    tiles_m = (rows + plan->rows - 1) / plan->rows;
+    tiles_n = (d.n + plan->columns - 1) / plan->columns;
+    if (tiles_m > INT32_MAX || (tiles_m && tiles_n > INT32_MAX / tiles_m))
         return MIXPREC_ERR_SIZE;
-    tiles = g->tiles_m * g->tiles_n;
+    tiles = tiles_m * tiles_n;
+    g->tiles_m = (uint32_t)tiles_m, g->tiles_n = (uint32_t)tiles_n;
 
     /* k is split to give every multiprocessor a tile, in parts that are worth it. int32 sums cannot be. */
     if (kind >= 0 && kind != MIXPREC_CUDA_S8_ && tiles && d.k) {
@@ -3230,11 +3297,11 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     plan->chunk = 65535 / splits < plan->batch ? 65535 / splits : plan->batch;
     plan->workspace = 0;
     if (splits > 1) {
-        if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk)
+        if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk - 3)
             return MIXPREC_ERR_SIZE;
-        plan->workspace = splits * plan->chunk * rows * d.n * sizeof(float);
+        plan->workspace = splits * plan->chunk * rows * ((d.n + 3) / 4 * 4) * sizeof(float);
     }
-    g->splits = splits;
+    g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
     return MIXPREC_OK;
@@ -3289,6 +3356,12 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
          mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
          mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
         return MIXPREC_ERR_OVERLAP;
+    if (!nothing) {
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array ? NULL : g.a.data, mixprec_cuda_size_(g.a.type)));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array ? NULL : g.b.data, mixprec_cuda_size_(g.b.type)));
+    }
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array ? NULL : g.c, mixprec_cuda_size_(g.c_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.bias, mixprec_cuda_size_(g.bias_type)));
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;
         if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)
@@ -3303,8 +3376,8 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     }
     for (g.batch_begin = 0; g.batch_begin < plan.batch; g.batch_begin += plan.chunk) {
         size_t left = plan.batch - g.batch_begin, chunk = left < plan.chunk ? left : plan.chunk;
-        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(plan.kernel, g.tiles_m * g.tiles_n, chunk * g.splits, plan.threads,
-                                               plan.shared, stream, g));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(plan.kernel, (size_t)g.tiles_m * g.tiles_n, chunk * g.splits,
+                                               plan.threads, plan.shared, stream, g));
         if (g.partial) {
             size_t blocks = (g.a.rows * ((g.n + 3) / 4) + 255) / 256;
             MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_gemm_reduce_, blocks < 65536 ? blocks : 65536, chunk,

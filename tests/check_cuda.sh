@@ -71,6 +71,11 @@ elif [ "$(grep -c 'error' "$work/output")" -ge 1 ] && [ "$(grep -c ' error: ' "$
 else
     fail "cuda: without nvcc" "not one clear error: $(head -n 3 "$work/output")"
 fi
+printf '#define MIXPREC_CUDA_API_ONLY\n#define MIXPREC_CUDA_IMPLEMENTATION\n#include "../../mixprec_cuda.cuh"\n' \
+    >"$work/both.c"
+$CC -fsyntax-only "$work/both.c" 2>&1 | grep -q 'error: #error.* exclude each other' &&
+    pass "cuda: the declarations alone and the implementation exclude each other" ||
+    fail "cuda: the declarations alone and the implementation" "no clear error"
 cat >"$work/api.c" <<'END'
 #define MIXPREC_CUDA_API_ONLY
 #include "../../mixprec_cuda.cuh"
@@ -103,7 +108,9 @@ if ! have nvcc; then
     skip "cuda: $archs" "no nvcc: no architecture was compiled"
     summary
 fi
-printf '#define MIXPREC_CUDA_IMPLEMENTATION\n#include "../../mixprec_cuda.cuh"\n' >"$work/all.cu"
+# after another header that wanted the declarations alone
+printf '#include "../../mixprec_cuda.cuh"\n#define MIXPREC_CUDA_IMPLEMENTATION\n#include "../../mixprec_cuda.cuh"\n' \
+    >"$work/all.cu"
 cat >"$work/user.cu" <<'END'
 #include "../../mixprec_cuda.cuh"
 __global__ void kernel(const float *x, mixprec_f16 *y) {

@@ -221,7 +221,8 @@ typedef enum cudaError_t {
     cudaErrorInsufficientDriver = 35,
     cudaErrorInvalidDeviceFunction = 98,
     cudaErrorNoDevice = 100,
-    cudaErrorNoKernelImageForDevice = 209
+    cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorMisalignedAddress = 716
 } cudaError_t;
 typedef struct CUstream_st *cudaStream_t;
 enum cudaDeviceAttr {
@@ -250,6 +251,7 @@ static struct {
 static inline const char *cudaGetErrorString(cudaError_t error) {
     return error == cudaSuccess                       ? "no error"
            : error == cudaErrorNoKernelImageForDevice ? "no kernel image is available for execution on the device"
+           : error == cudaErrorMisalignedAddress      ? "misaligned address"
                                                       : "an emulated error";
 }
 static inline cudaError_t cudaGetDevice(int *device) {

@@ -9,6 +9,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <type_traits>
 
 #include "../test.h"
 #define MIXPREC_CUDA_IMPLEMENTATION
@@ -204,6 +205,173 @@ static void test_fp8_pairs(void) {
         }
 }
 #endif
+
+/* ---- instructions ---- */
+
+/* Which lane has which element, from a source that neither the kernels nor the emulation come from: the layouts of CuTe
+   in CUTLASS 4.7 (cute/atom/mma_traits_sm80.hpp: SM80_16x8x16_F32F16F16F32_TN and the BF16 one, _16x8x8_F32TF32TF32F32_TN,
+   _16x8x32_S32S8S8S32_TN, with SM80_16x8_Row for C; mma_traits_sm89.hpp: SM89_16x8x32_F32E4M3E4M3F32_TN and the mixed
+   ones; mma_traits_sm120.hpp has the same for sm_120). Value v of lane t is element index % M of the rows, index / M of
+   the columns, index being the sum of the digits of t, base 4 and 8, and of v, base values[], times their strides. */
+typedef struct {
+    int lanes[2], values[3], strides[3];
+} fragment_layout;
+static int fragment_index(const fragment_layout *layout, int lane, int v) {
+    int index = lane % 4 * layout->lanes[0] + lane / 4 * layout->lanes[1], i;
+    for (i = 0; i < 3; v /= layout->values[i], i++)
+        index += v % layout->values[i] * layout->strides[i];
+    return index;
+}
+static const fragment_layout layout_c = {{32, 1}, {2, 2, 1}, {16, 8, 0}};
+
+#define FRAGMENTS(name, type)                                                                                          \
+    static __global__ void fragments_##name(const uint32_t *a, const uint32_t *b, uint32_t *d) {                       \
+        type sums[4];                                                                                                  \
+        memcpy(sums, d + threadIdx.x * 4, 16);                                                                         \
+        mixprec_cuda_mma_##name##_(sums, a + threadIdx.x * 4, b + threadIdx.x * 2);                                    \
+        memcpy(d + threadIdx.x * 4, sums, 16);                                                                         \
+    }
+FRAGMENTS(f16, float)
+FRAGMENTS(bf16, float)
+FRAGMENTS(tf32, float)
+FRAGMENTS(s8, int)
+FRAGMENTS(e4m3_e4m3, float)
+FRAGMENTS(e4m3_e5m2, float)
+FRAGMENTS(e5m2_e4m3, float)
+FRAGMENTS(e5m2_e5m2, float)
+
+static void test_fragments(void) {
+    static const fragment_layout a16 = {{32, 1}, {2, 2, 2}, {16, 8, 128}}, b16 = {{16, 1}, {2, 2, 1}, {8, 64, 0}},
+                                 a32 = {{16, 1}, {2, 2, 1}, {8, 64, 0}}, b32 = {{8, 1}, {2, 1, 1}, {32, 0, 0}},
+                                 a8 = {{64, 1}, {4, 2, 2}, {16, 8, 256}}, b8 = {{32, 1}, {4, 2, 1}, {8, 128, 0}};
+    static const struct {
+        const char *name;
+        void (*kernel)(const uint32_t *, const uint32_t *, uint32_t *);
+        mixprec_dtype a_type, b_type, c_type;
+        const fragment_layout *a, *b;
+    } cases[] = {{"f16", fragments_f16, MIXPREC_F16, MIXPREC_F16, MIXPREC_F32, &a16, &b16},
+                 {"bf16", fragments_bf16, MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, &a16, &b16},
+                 {"tf32", fragments_tf32, MIXPREC_F32, MIXPREC_F32, MIXPREC_F32, &a32, &b32},
+                 {"s8", fragments_s8, MIXPREC_I8, MIXPREC_I8, MIXPREC_I8, &a8, &b8},
+                 {"e4m3 e4m3", fragments_e4m3_e4m3, MIXPREC_E4M3, MIXPREC_E4M3, MIXPREC_F32, &a8, &b8},
+                 {"e4m3 e5m2", fragments_e4m3_e5m2, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F32, &a8, &b8},
+                 {"e5m2 e4m3", fragments_e5m2_e4m3, MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_F32, &a8, &b8},
+                 {"e5m2 e5m2", fragments_e5m2_e5m2, MIXPREC_E5M2, MIXPREC_E5M2, MIXPREC_F32, &a8, &b8}};
+    unsigned char *registers = (unsigned char *)memory(32 * (16 + 8 + 16));
+    size_t i;
+    int lane, v, row, column, k;
+#ifdef TEST_ON_DEVICE
+    mixprec_cuda_device_ device;
+    if (mixprec_cuda_device_of_(&device) != MIXPREC_OK || device.compiled < 800)
+        return;
+#endif
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int size = (int)size_of(cases[i].a_type), depth = 32 / size;
+        unsigned char *a = registers, *b = a + 32 * 16, *d = b + 32 * 8;
+        int wide_a[16][32], wide_b[8][32], wide_c[16][8];
+#ifdef TEST_ON_DEVICE
+        if (i >= 4 && device.compiled != 890 && device.compiled < 1200)
+            continue; /* the instruction is left out */
+#endif
+        for (lane = 0; lane < 32; lane++) { /* small integers: exact in every format */
+            for (v = 0; v < 16 / size; v++) {
+                int at = fragment_index(cases[i].a, lane, v), x = (int)(random_u32() % 9) - 4;
+                wide_a[at % 16][at / 16] = x;
+                put(a + lane * 16, cases[i].a_type, (size_t)v, x);
+            }
+            for (v = 0; v < 8 / size; v++) {
+                int at = fragment_index(cases[i].b, lane, v), x = (int)(random_u32() % 9) - 4;
+                wide_b[at % 8][at / 8] = x;
+                put(b + lane * 8, cases[i].b_type, (size_t)v, x);
+            }
+            for (v = 0; v < 4; v++) {
+                int at = fragment_index(&layout_c, lane, v), x = (int)(random_u32() % 1000);
+                float y = (float)x;
+                wide_c[at % 16][at / 16] = x;
+                memcpy(d + (lane * 4 + v) * 4, cases[i].c_type == MIXPREC_F32 ? (void *)&y : (void *)&x, 4);
+            }
+        }
+        OK(mixprec_cuda_launch_(cases[i].kernel, 1, 1, 32, 0, NULL, (const uint32_t *)(void *)a,
+                                (const uint32_t *)(void *)b, (uint32_t *)(void *)d));
+        for (row = 0; row < 16; row++)
+            for (column = 0; column < 8; column++)
+                for (k = 0; k < depth; k++)
+                    wide_c[row][column] += wide_a[row][k] * wide_b[column][k];
+        for (lane = 0; lane < 32; lane++)
+            for (v = 0; v < 4; v++) {
+                int at = fragment_index(&layout_c, lane, v), sum;
+                float y;
+                memcpy(&sum, d + (lane * 4 + v) * 4, 4);
+                memcpy(&y, &sum, 4);
+                sum = cases[i].c_type == MIXPREC_F32 ? (int)y : sum;
+                CHECK(sum == wide_c[at % 16][at / 16], "%s: lane %d, sum %d: got %d, want %d", cases[i].name, lane, v,
+                      sum, wide_c[at % 16][at / 16]);
+            }
+    }
+    release(registers);
+}
+
+/* ldmatrix: CuTe's SM75_U32x4_LDSM_N and SM75_U16x8_LDSM_T (cute/atom/copy_traits_sm75.hpp). Bits 128 t .. of all are the
+   row that lane t names; its register r gets bits 32 t + 1024 r .., transposed: its half h of register r bits
+   256 (t % 4) + 16 (t / 4) + 128 h + 1024 r .. */
+static __global__ void matrices(uint16_t *halves) {
+    uint16_t *shared = (uint16_t *)(void *)mixprec_cuda_shared_();
+    uint32_t x[4], y[4], lane = threadIdx.x, row = (lane * 5 + 3) % 32; /* rows lie in disorder */
+    for (uint32_t e = 0; e < 8; e++)
+        shared[row * 8 + e] = (uint16_t)(lane * 8 + e);
+    __syncthreads();
+    mixprec_cuda_ldmatrix_<false>(x, mixprec_cuda_shared_address_(shared + row * 8));
+    mixprec_cuda_ldmatrix_<true>(y, mixprec_cuda_shared_address_(shared + row * 8));
+    memcpy(halves + lane * 16, x, 16);
+    memcpy(halves + lane * 16 + 8, y, 16);
+}
+static void test_ldmatrix(void) {
+    uint16_t *halves = (uint16_t *)memory(32 * 16 * 2);
+    OK(mixprec_cuda_launch_(matrices, 1, 1, 32, 32 * 16, NULL, halves));
+    for (int lane = 0; lane < 32; lane++)
+        for (int v = 0; v < 8; v++) {
+            int plain = (32 * lane + 1024 * (v / 2)) / 16 + v % 2;
+            int turned = (256 * (lane % 4) + 16 * (lane / 4) + 128 * (v % 2) + 1024 * (v / 2)) / 16;
+            CHECK(halves[lane * 16 + v] == plain, "lane %d, half %d: got %d, want %d", lane, v, halves[lane * 16 + v],
+                  plain);
+            CHECK(halves[lane * 16 + 8 + v] == turned, "transposed, lane %d, half %d: got %d, want %d", lane, v,
+                  halves[lane * 16 + 8 + v], turned);
+        }
+    release(halves);
+}
+
+/* Which half is which: PTX ISA, cvt: "the value converted from input a is stored in the upper half of d"; from e4m3x2
+   "the upper 8 bits" become the upper half. TF32 ties go away from zero (.rna). cp.async with ignore-src: zeros. */
+static __global__ void halves_of(uint32_t *out, const uint32_t *in) {
+    unsigned char *shared = mixprec_cuda_shared_();
+    uint32_t address = mixprec_cuda_shared_address_(shared);
+    out[0] = mixprec_cuda_has_cvt_(MIXPREC_F16) ? mixprec_cuda_cvt_pair_(1, 2, MIXPREC_F16) : 0x40003C00u;
+    out[1] = mixprec_cuda_has_cvt_(MIXPREC_BF16) ? mixprec_cuda_cvt_pair_(1, 2, MIXPREC_BF16) : 0x40003F80u;
+    out[2] = mixprec_cuda_has_cvt_(MIXPREC_E4M3) ? mixprec_cuda_cvt_pair_(1, 1e9f, MIXPREC_E4M3) : 0x7E38u;
+    out[3] = mixprec_cuda_has_cvt_(MIXPREC_E5M2) ? mixprec_cuda_cvt_pair_(1, 1e9f, MIXPREC_E5M2) : 0x7B3Cu;
+    out[4] = mixprec_cuda_has_cvt_(MIXPREC_E4M3) ? mixprec_cuda_cvt_e4m3x2_(0x4038u) : 0x40003C00u;
+    out[5] = mixprec_cuda_mul_f16x2_(0x3C004000u, 0x44004200u); /* 1, 2 times 4, 3 */
+    out[6] = mixprec_cuda_has_cvt_(MIXPREC_F16) ? mixprec_cuda_tf32_(0x3F801000u) : 0x3F802000u;
+    out[7] = 0;
+    if (!mixprec_cuda_has_cvt_(MIXPREC_F16))
+        return;
+    mixprec_cuda_copy_async_(address, in, true);
+    mixprec_cuda_copy_async_(address + 16, (const void *)16, false);
+    mixprec_cuda_copy_commit_();
+    mixprec_cuda_copy_wait_<0>();
+    for (int i = 0; i < 8; i++)
+        out[7] |= ((const uint32_t *)(const void *)shared)[i] ^ (i < 4 ? in[i] : 0);
+}
+static void test_halves(void) {
+    static const uint32_t want[8] = {0x40003C00u, 0x40003F80u, 0x7E38u,     0x7B3Cu,
+                                     0x40003C00u, 0x44004600u, 0x3F802000u, 0};
+    uint32_t *x = (uint32_t *)memory(12 * sizeof(uint32_t));
+    memset(x, 0x5A, 12 * sizeof(uint32_t));
+    OK(mixprec_cuda_launch_(halves_of, 1, 1, 1, 32, NULL, x + 4, (const uint32_t *)x));
+    for (int i = 0; i < 8; i++)
+        CHECK(x[4 + i] == want[i], "instruction %d: got %08x, want %08x", i, x[4 + i], want[i]);
+    release(x);
+}
 
 /* ---- arrays ---- */
 
@@ -875,8 +1043,10 @@ static void test_gemm_special(void) {
                                   "%s path %d: (%zu, %zu): got %g, want %g", info.name, p, i, j, (double)got,
                                   inf ? HUGE_VAL : want);
                     }
-                /* alpha = 0 and k = 0 read neither A nor B */
+                /* alpha = 0 and k = 0 read neither A, B nor scales */
                 d.a = d.b = NULL;
+                d.scale_a.values = d.scale_b.values = (const float *)(uintptr_t)256;
+                d.scale_b.block_columns = 1;
                 d.alpha = &zero;
                 d.beta = &one;
                 for (i = 0; i < n * n; i++)
@@ -1660,7 +1830,7 @@ static void test_statuses(void) {
     unsigned char *block = (unsigned char *)memory(bytes), *saved = (unsigned char *)malloc(bytes);
     float *x = (float *)(void *)block, *y = x + 256, *z = x + 512;
     mixprec_convert_options how;
-    mixprec_gemm_desc d, good;
+    mixprec_gemm_desc d;
     mixprec_cuda_gemm_options options;
     mixprec_adam adam;
     mixprec_sgd sgd;
@@ -1680,6 +1850,14 @@ static void test_statuses(void) {
         finish();                                                                                                      \
         CHECK(got == (status), "%s: got %d, want %d", #call, (int)got, (int)(status));                                 \
         CHECK(!memcmp(block, saved, bytes), "%s: something was written", #call);                                       \
+    } while (0)
+/* The same with a change to a record, which is undone. */
+#define CHANGED(record, change, call, status)                                                                          \
+    do {                                                                                                               \
+        const std::remove_reference<decltype(record)>::type kept = record;                                             \
+        change;                                                                                                        \
+        REFUSED(call, status);                                                                                         \
+        record = kept;                                                                                                 \
     } while (0)
     memset(&how, 0, sizeof how);
     REFUSED(mixprec_cuda_convert(NULL, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_NULL);
@@ -1717,13 +1895,9 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_convert_list(&bad, 1, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
             MIXPREC_ERR_OVERLAP);
     mixprec_cuda_transposed turned[2] = {{NULL, x, 5, 5, y, NULL}, {NULL, x, 5, 5, y, NULL}};
-#define TURN(change, status)                                                                                           \
-    do { /* the first of the list is good */                                                                           \
-        turned[1] = turned[0];                                                                                         \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_convert_transpose(turned, 2, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),      \
-                status);                                                                                               \
-    } while (0)
+#define TURN(change, status) /* the first of the list is good */                                                       \
+    CHANGED(turned[1], change,                                                                                         \
+            mixprec_cuda_convert_transpose(turned, 2, MIXPREC_F32, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL), status)
     TURN(turned[1].transposed = NULL, MIXPREC_ERR_NULL);
     TURN(turned[1].src = NULL, MIXPREC_ERR_NULL);
     TURN(turned[1].transposed = x, MIXPREC_ERR_OVERLAP);
@@ -1741,17 +1915,11 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_convert_transpose(turned, 1, MIXPREC_F16, MIXPREC_F32, (mixprec_overflow)9, NULL),
             MIXPREC_ERR_OVERFLOW);
 
-    memset(&good, 0, sizeof good);
-    memset(&options, 0, sizeof options);
-    good.m = 8, good.n = 8, good.k = 8, good.a = x, good.b = y, good.c = z;
-    good.a_type = good.b_type = MIXPREC_BF16, good.c_type = MIXPREC_F32;
+    memset(&d, 0, sizeof d);
+    d.m = 8, d.n = 8, d.k = 8, d.a = x, d.b = y, d.c = z;
+    d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
 #define GEMM(change, status)                                                                                           \
-    do {                                                                                                               \
-        d = good;                                                                                                      \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_gemm_ex(&d, &options, NULL), status);                                                     \
-        memset(&options, 0, sizeof options);                                                                           \
-    } while (0)
+    CHANGED(d, options = mixprec_cuda_gemm_options(); change, mixprec_cuda_gemm_ex(&d, &options, NULL), status)
     REFUSED(mixprec_cuda_gemm_ex(NULL, NULL, NULL), MIXPREC_ERR_NULL);
     GEMM(d.a = NULL, MIXPREC_ERR_NULL);
     GEMM(d.b = NULL, MIXPREC_ERR_NULL);
@@ -1795,7 +1963,7 @@ static void test_statuses(void) {
           d.workspace_size = 1 << 20),
          MIXPREC_ERR_WORKSPACE);
     GEMM(d.m = 0, MIXPREC_OK);
-    REFUSED(mixprec_cuda_gemm_workspace(&good, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_gemm_workspace(&d, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm_workspace(NULL, NULL, &size), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F16, 0, y, MIXPREC_F16, 8, 0,
                               z, MIXPREC_F32, 8, NULL),
@@ -1829,11 +1997,7 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     mixprec_cuda_quantized_blocks blocks[2] = {{y, x, 4, 4, z}, {y, x, 4, 4, z}};
 #define BLOCKS(change, status)                                                                                         \
-    do { /* the first of the list is good */                                                                           \
-        blocks[1] = blocks[0];                                                                                         \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status);              \
-    } while (0)
+    CHANGED(blocks[1], change, mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status)
     BLOCKS(blocks[1].dst = NULL, MIXPREC_ERR_NULL);
     BLOCKS(blocks[1].src = NULL, MIXPREC_ERR_NULL);
     BLOCKS(blocks[1].inverse = NULL, MIXPREC_ERR_NULL);
@@ -1865,12 +2029,11 @@ static void test_statuses(void) {
     parameter.moment1 = z, parameter.moment2 = z + 100;
 #define STEP(change, status)                                                                                           \
     do {                                                                                                               \
-        mixprec_parameter kept = parameter;                                                                            \
         float inverse = 1, clip = 1;                                                                                   \
-        change;                                                                                                        \
-        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), status);           \
-        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL), status);              \
-        parameter = kept;                                                                                              \
+        CHANGED(parameter, change, mixprec_cuda_adam_step(&adam, &parameter, 1, inverse, clip, 0, state, &step, NULL), \
+                status);                                                                                               \
+        CHANGED(parameter, change, mixprec_cuda_sgd_step(&sgd, &parameter, 1, inverse, clip, 0, state, NULL, NULL),    \
+                status);                                                                                               \
         (void)inverse, (void)clip;                                                                                     \
     } while (0)
     STEP(parameter.grad_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
@@ -1894,12 +2057,8 @@ static void test_statuses(void) {
     STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
 #undef STEP
 #define ADAM(field, value)                                                                                             \
-    do {                                                                                                               \
-        mixprec_adam kept = adam;                                                                                      \
-        adam.field = value;                                                                                            \
-        REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);      \
-        adam = kept;                                                                                                   \
-    } while (0)
+    CHANGED(adam, adam.field = value, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL),        \
+            MIXPREC_ERR_OPTIMIZER)
     ADAM(learning_rate, (double)NAN);
     ADAM(beta1, 1);
     ADAM(beta2, (double)NAN);
@@ -1907,12 +2066,8 @@ static void test_statuses(void) {
     ADAM(weight_decay, HUGE_VAL);
 #undef ADAM
 #define SGD(field, value)                                                                                              \
-    do {                                                                                                               \
-        mixprec_sgd kept = sgd;                                                                                        \
-        sgd.field = value;                                                                                             \
-        REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_OPTIMIZER);        \
-        sgd = kept;                                                                                                    \
-    } while (0)
+    CHANGED(sgd, sgd.field = value, mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL),            \
+            MIXPREC_ERR_OPTIMIZER)
     SGD(learning_rate, -1);
     SGD(momentum, (double)NAN);
     SGD(dampening, -1);
@@ -1933,7 +2088,7 @@ static void test_statuses(void) {
 #ifndef TEST_ON_DEVICE
     /* devices that cannot: too old; new, but the program holds code for an old one, in which a kernel is empty */
     emulation_device.major = 7, emulation_device.minor = 0;
-    REFUSED(mixprec_cuda_gemm_ex(&good, NULL, NULL), MIXPREC_ERR_DEVICE);
+    REFUSED(mixprec_cuda_gemm_ex(&d, NULL, NULL), MIXPREC_ERR_DEVICE);
     REFUSED(mixprec_cuda_convert(y, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_DEVICE);
     REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
     CHECK(strstr(mixprec_cuda_last_error(), "no kernel image"), "last error: %s", mixprec_cuda_last_error());
@@ -1951,7 +2106,41 @@ static void test_statuses(void) {
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
 #endif
+    /* arrays that are not aligned to their elements; a byte always is */
+    char *odd = (char *)z + 1;
+    mixprec_cuda_tensor odd_dst = {odd, x, 50}, odd_src = {y, odd, 50}, odd_empty = {odd, odd, 0};
+    mixprec_cuda_transposed odd_turned[3] = {
+        {odd, x, 5, 5, y, NULL}, {NULL, odd, 5, 5, y, NULL}, {NULL, x, 5, 5, odd, NULL}};
+    mixprec_cuda_quantized_blocks odd_blocks = {odd, odd + 400, 4, 4, z - 8};
+#define MISALIGNED(call)                                                                                               \
+    do {                                                                                                               \
+        REFUSED(call, MIXPREC_ERR_CUDA);                                                                               \
+        CHECK(strstr(mixprec_cuda_last_error(), "misaligned"), "last error: %s", mixprec_cuda_last_error());           \
+    } while (0)
+    MISALIGNED(mixprec_cuda_convert(odd, MIXPREC_F16, x, MIXPREC_F32, 50, NULL));
+    MISALIGNED(mixprec_cuda_convert(y, MIXPREC_F16, odd, MIXPREC_BF16, 50, NULL));
+    MISALIGNED(mixprec_cuda_convert(y + 1, MIXPREC_F64, x, MIXPREC_E4M3, 50, NULL)); /* of f32 it would be */
+    MISALIGNED(mixprec_cuda_convert_list(&odd_dst, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    MISALIGNED(mixprec_cuda_convert_list(&odd_src, 1, MIXPREC_E4M3, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    REFUSED(mixprec_cuda_convert_list(&odd_empty, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
+            MIXPREC_OK);
+    for (i = 0; i < 3; i++)
+        MISALIGNED(
+            mixprec_cuda_convert_transpose(odd_turned + i, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
+    MISALIGNED(mixprec_cuda_quantize_blocks(&odd_blocks, 1, MIXPREC_E4M3, MIXPREC_F16, 1, 0, NULL));
+    MISALIGNED(mixprec_cuda_scaler_unscale(scaler, &odd_dst, 1, MIXPREC_BF16, MIXPREC_F32, NULL));
+    MISALIGNED(mixprec_cuda_norm(x, &odd_src, 1, MIXPREC_F16, z, 800, NULL));
+    GEMM(d.a = (char *)x + 1, MIXPREC_ERR_CUDA);
+    GEMM(d.b = (char *)x + 1, MIXPREC_ERR_CUDA);
+    GEMM(d.c = odd, MIXPREC_ERR_CUDA);
+    GEMM((d.bias = (char *)x + 2), MIXPREC_ERR_CUDA);
+    parameter.grad_type = MIXPREC_F16, parameter.grad = (char *)x + 1;
+    MISALIGNED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    parameter.grad = x, parameter.model_type = MIXPREC_F16, parameter.model = (char *)x + 3001;
+    MISALIGNED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+#undef MISALIGNED
 #undef GEMM
+#undef CHANGED
 #undef REFUSED
     release(block);
     free(saved);
@@ -1993,6 +2182,9 @@ int main(int argc, char **argv) {
 #ifndef TEST_ON_DEVICE
         {"cuda: pairs of fp8 to fp16", test_fp8_pairs},
 #endif
+        {"cuda: fragments of mma.sync, by CuTe's layouts", test_fragments},
+        {"cuda: ldmatrix, by CuTe's layouts", test_ldmatrix},
+        {"cuda: halves of cvt, cp.async", test_halves},
         {"cuda: convert, every pair of dtypes", test_convert},
         {"cuda: convert, every code", test_convert_every_code},
         {"cuda: convert, every float", test_convert_every_float},
