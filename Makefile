@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick test-cuda check $(addprefix check-,toc compile symbols readme train builds targets size neon bench cuda) format clean
+.PHONY: help all test test-quick test-cuda check fuzz $(addprefix check-,toc compile symbols readme train builds targets size neon bench cuda) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -36,7 +36,7 @@ test-quick: ## samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
 
-CHECK_STEPS = check_compile check_builds check_targets
+CHECK_STEPS = check_compile check_builds check_targets check_fuzz
 check: ## every compiler, configuration and target that is installed
 	@rm -rf $(BUILD)/check
 	$(SUBMAKE) $(CHECK_STEPS:%=$(BUILD)/check/%.log); $(COUNT) total $(CHECK_STEPS:%=$(BUILD)/check/%.log)
@@ -59,6 +59,8 @@ check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
 check-neon: ## all 2^32 floats in every mode and policy on NEON, emulated: hours, with progress
 	@sh tests/check_targets.sh --neon
+fuzz: ## looks for inputs that break the library, FUZZ_SECONDS (20) for each fuzzer, with libFuzzer where it is
+	@sh tests/check_fuzz.sh
 check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
 	@sh tests/check_bench.sh
 check-cuda: ## mixprec_cuda.cuh for every GPU architecture: spills, machine code, compile time; needs nvcc
@@ -97,6 +99,8 @@ $(BUILD)/test-quick/test_%.log: FORCE
 	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$* --quick'
 $(BUILD)/test/check_compile.log: FORCE
 	@$(COUNT) run $@ sh tests/check_compile.sh --quick
+$(BUILD)/check/check_fuzz.log: FORCE
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-8} $(COUNT) run $@ sh tests/check_fuzz.sh
 RUN_CHECK = @$(COUNT) run $@ sh tests/check_$*.sh
 $(BUILD)/test/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)

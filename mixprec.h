@@ -7164,7 +7164,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
     for (; i < n; i += count) {
         size_t at = column + i;
         char *c = (char *)d->c + (row * d->ldc + at) * mixprec_size_of_(d->c_type);
-        const char *bias = (const char *)d->bias + at * mixprec_size_of_(d->bias_type);
+        const char *bias = d->bias ? (const char *)d->bias + at * mixprec_size_of_(d->bias_type) : NULL;
         mixprec_how_ how;
         count = mixprec_min_(n - i, MIXPREC_UNIT_);
         how.round = d->round;
