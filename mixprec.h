@@ -2085,52 +2085,160 @@ MIXPREC_INLINE double mixprec_polynomial_(const double *coefficients, int count,
     return sum;
 }
 
-/* exp(x) for |x| <= 700: 2^n exp(r), n the integer next to x / ln 2, exp(r) by its Taylor series. */
-MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
-    static const double taylor[] = {1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120,
-                                    1.0 / 24,      1.0 / 6,      0.5,         1.0,        1.0};
+/* ---- several numbers at a time ---- */
+
+/* Loops over f64 are written once, for MIXPREC_WIDTH_ numbers at a time: vectors, as gcc and clang know them in C, where
+   the CPU has registers for them; else single numbers. On x86-64 MIXPREC_BOTH_ compiles a body twice: for AVX2, and for
+   any CPU. Functions take vectors by address: by value, the ABI would depend on the instruction set. */
+#if defined(MIXPREC_HAS_AVX2_) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 9)
+#define MIXPREC_WIDTH_ 4
+#elif defined(MIXPREC_HAS_NEON_) && (defined(__clang__) || __GNUC__ >= 9)
+#define MIXPREC_WIDTH_ 2
+#else
+#define MIXPREC_WIDTH_ 1
+#endif
+#if MIXPREC_WIDTH_ > 1
+typedef double mixprec_f64s_ __attribute__((vector_size(8 * MIXPREC_WIDTH_)));
+typedef uint64_t mixprec_u64s_ __attribute__((vector_size(8 * MIXPREC_WIDTH_)));
+typedef float mixprec_f32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_)));
+typedef int32_t mixprec_i32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_)));
+/* Those in arrays. */
+typedef double mixprec_f64s_at_ __attribute__((vector_size(8 * MIXPREC_WIDTH_), aligned(8), may_alias));
+typedef float mixprec_f32s_at_ __attribute__((vector_size(4 * MIXPREC_WIDTH_), aligned(4), may_alias));
+#define MIXPREC_TO_F64S_(x) __builtin_convertvector(x, mixprec_f64s_)
+#define MIXPREC_TO_F32S_(x) __builtin_convertvector(x, mixprec_f32s_)
+#define MIXPREC_F64S_BITS_(x) ((mixprec_u64s_)(x))
+#define MIXPREC_F64S_FROM_(bits) ((mixprec_f64s_)(bits))
+#define MIXPREC_F32S_BITS_(x) ((mixprec_i32s_)(x))
+#define MIXPREC_F32S_FROM_(bits) ((mixprec_f32s_)(bits))
+/* All bits, where the comparison is true, of f64s or u64s; of f32s or i32s. */
+#define MIXPREC_WHERE_F64S_(comparison) ((mixprec_u64s_)(comparison))
+#define MIXPREC_WHERE_F32S_(comparison) ((mixprec_i32s_)(comparison))
+#else
+typedef double mixprec_f64s_, mixprec_f64s_at_;
+typedef uint64_t mixprec_u64s_;
+typedef float mixprec_f32s_, mixprec_f32s_at_;
+typedef int32_t mixprec_i32s_;
+#define MIXPREC_TO_F64S_(x) ((double)(x))
+#define MIXPREC_TO_F32S_(x) mixprec_to_f32_(x)
+#define MIXPREC_F64S_BITS_(x) mixprec_f64_bits_(x)
+#define MIXPREC_F64S_FROM_(bits) mixprec_f64_from_bits_(bits)
+#define MIXPREC_F32S_BITS_(x) ((int32_t)mixprec_f32_bits_(x))
+#define MIXPREC_F32S_FROM_(bits) mixprec_f32_from_bits_((uint32_t)(bits))
+#define MIXPREC_WHERE_F64S_(comparison) ((uint64_t)0 - (uint64_t)(comparison))
+#define MIXPREC_WHERE_F32S_(comparison) (-(int32_t)(comparison))
+#endif
+/* Where a command line without AVX leaves no FMA in any function, nothing can be contracted: the AVX2 functions are
+   compiled without it. */
+#if MIXPREC_WIDTH_ != 4 || defined(__AVX__)
+#define MIXPREC_KEEP_SEVERAL_(x) MIXPREC_KEEP_(x)
+#else
+#define MIXPREC_KEEP_SEVERAL_(x) ((void)0)
+#endif
+#define MIXPREC_PRODUCT_(product, a, b)                                                                                \
+    do {                                                                                                               \
+        product = (a) * (b);                                                                                           \
+        MIXPREC_KEEP_SEVERAL_(product);                                                                                \
+    } while (0)
+/* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. */
+#if MIXPREC_WIDTH_ == 4
+#define MIXPREC_BOTH_(name, parameters, arguments)                                                                     \
+    MIXPREC_NOINLINE_ void name##c_ parameters {                                                                       \
+        name##as_ arguments;                                                                                           \
+    }                                                                                                                  \
+    MIXPREC_TARGET_("avx2") MIXPREC_NOINLINE_ void name##avx2_ parameters {                                            \
+        name##as_ arguments;                                                                                           \
+    }                                                                                                                  \
+    MIXPREC_NOINLINE_ void name parameters {                                                                           \
+        if (kernels->isa == MIXPREC_ISA_C)                                                                             \
+            name##c_ arguments;                                                                                        \
+        else                                                                                                           \
+            name##avx2_ arguments;                                                                                     \
+    }
+#else
+#define MIXPREC_BOTH_(name, parameters, arguments)                                                                     \
+    MIXPREC_NOINLINE_ void name parameters {                                                                           \
+        name##as_ arguments;                                                                                           \
+    }
+#endif
+
+/* The next numbers of an array with `count` left; what it does not have is `rest`. */
+MIXPREC_FORCE_INLINE_ void mixprec_load_f32s_(mixprec_f32s_ *x, const float *from, size_t count, float rest) {
+    if (count < MIXPREC_WIDTH_) {
+        float few[MIXPREC_WIDTH_];
+        size_t i;
+        for (i = 0; i < MIXPREC_WIDTH_; i++)
+            few[i] = i < count ? from[i] : rest;
+        *x = *(const mixprec_f32s_at_ *)few;
+    } else
+        *x = *(const mixprec_f32s_at_ *)from;
+}
+MIXPREC_FORCE_INLINE_ void mixprec_store_f32s_(float *to, const mixprec_f32s_ *x, size_t count) {
+    if (count < MIXPREC_WIDTH_) {
+        float few[MIXPREC_WIDTH_];
+        size_t i;
+        *(mixprec_f32s_at_ *)few = *x;
+        for (i = 0; i < count; i++)
+            to[i] = few[i];
+    } else
+        *(mixprec_f32s_at_ *)to = *x;
+}
+
+/* sum = the polynomial in x, y = x^2, whose coefficient of the highest power comes first: Horner's rule for its even
+   and its odd powers, which do not wait for each other. count >= 4. */
+MIXPREC_FORCE_INLINE_ void mixprec_polynomial_of_several_(mixprec_f64s_ *sum, const double *coefficients, int count,
+                                                          const mixprec_f64s_ *x, const mixprec_f64s_ *y) {
+    mixprec_f64s_ high, low; /* that with the highest power, and the other */
+    int i;
+    MIXPREC_PRODUCT_(high, *y, coefficients[0]);
+    MIXPREC_PRODUCT_(low, *y, coefficients[1]);
+    high += coefficients[2];
+    low += coefficients[3];
+    MIXPREC_UNROLL_ for (i = 4; i < count; i++) {
+        mixprec_f64s_ *part = i % 2 ? &low : &high;
+        MIXPREC_PRODUCT_(*part, *part, *y);
+        *part += coefficients[i];
+    }
+    MIXPREC_PRODUCT_(*sum, count % 2 ? low : high, *x);
+    *sum += count % 2 ? high : low;
+}
+
+/* exp(x) = *scale + *scale * *rest, both exact, for |x| <= 600: scale = 2^n, n the integer next to x / ln 2; rest =
+   exp(r) - 1, which is r + r^2 times a polynomial of minimax error (Remez). Relative error of exp 5e-12, of rest
+   9e-12. */
+MIXPREC_FORCE_INLINE_ void mixprec_exp_parts_(mixprec_f64s_ *scale, mixprec_f64s_ *rest, const mixprec_f64s_ *x) {
+    static const double c[] = {2.4876120195296458e-05, 0.00019899288091186414, 0.0013888824238576072,
+                               0.0083332984659013719,  0.041666666853361248,   0.16666666719042701,
+                               0.49999999999910231};
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: a sum with it has n in its low bits */
-    double n = mixprec_times_(x, 1.4426950408889634) + shift, r;
-    uint64_t bits;
-    MIXPREC_KEEP_(n);
-    bits = mixprec_f64_bits_(n);
+    double hidden = shift;                   /* -ffast-math would fold n + shift - shift */
+    mixprec_f64s_ n, r, y;
+    MIXPREC_KEEP_(hidden);
+    MIXPREC_PRODUCT_(n, *x, 1.4426950408889634);
+    n += hidden;
+    MIXPREC_KEEP_SEVERAL_(n);
+    *scale = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(n) + 1023) << 52);
     n -= shift;
-    MIXPREC_KEEP_(n);
-    r = x - mixprec_times_(n, 0.69314718055994531);
-    MIXPREC_KEEP_(r);
-    return mixprec_times_(mixprec_polynomial_(taylor, 11, r), mixprec_f64_from_bits_((1023 + bits) << 52));
+    MIXPREC_PRODUCT_(r, n, 0.69314718055994531);
+    r = *x - r;
+    MIXPREC_PRODUCT_(y, r, r);
+    mixprec_polynomial_of_several_(rest, c, 7, &r, &y);
+    MIXPREC_PRODUCT_(*rest, *rest, y);
+    *rest += r;
 }
 
-/* erf(x) / x for |x| <= 1, from y = x^2: interpolates at the Chebyshev nodes. Relative error 9e-13. */
-MIXPREC_INLINE double mixprec_erf_small_(double y) {
-    static const double c[] = {1.058938064107502e-06,  -1.3909340021874599e-05, 0.0001195656256820733,
-                               -0.0008542637997087229, 0.005223783477189248,    -0.026866133235095593,
-                               0.11283791308604582,    -0.3761263888963531,     1.1283791670946768};
-    return mixprec_polynomial_(c, 9, y);
-}
+/* ---- elementary functions of one number ---- */
 
-/* erfc(x) = 1 - erf(x); for 1 < x < 10.5 as t exp(-x^2) p(t) with t = 2 / (2 + x), where p interpolates at the Chebyshev
-   nodes. Relative error 5e-11, so that GELU keeps its accuracy where it vanishes. */
-MIXPREC_NOINLINE_ double mixprec_erfc_f64_(double x) {
-    static const double c[] = {0.05771669496997485, -0.30873849414204246, 0.6548518846293699,  -0.6522790939962573,
-                               0.2821895345683442,  -0.13295091076200571, 0.11709896091083326, 0.17045416462447255,
-                               0.24749809895691272, 0.28205069465754024,  0.2820960855538581};
-    double z = x < 0 ? -x : x, t, y;
-    if (z <= 1)
-        return 1 - mixprec_times_(x, mixprec_erf_small_(mixprec_times_(x, x)));
-    if (z > 26)
-        return x < 0 ? 2 : 0;
-    t = 2 / (2 + z);
-    MIXPREC_KEEP_(t);
-    y = mixprec_times_(mixprec_times_(t, mixprec_polynomial_(c, 11, t)), mixprec_exp_f64_(-mixprec_times_(z, z)));
-    return x < 0 ? 2 - y : y;
-}
-
-MIXPREC_NOINLINE_ float mixprec_exp_(float x) {
-    if (mixprec_is_nan_(x))
-        return mixprec_quiet_(x);
-    /* Beyond these, results overflow or are below half of the smallest subnormal. */
-    return mixprec_to_f32_(mixprec_exp_f64_(x > 104 ? 104.0 : x < -104 ? -104.0 : (double)x));
+MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
+    double copies[MIXPREC_WIDTH_];
+    mixprec_f64s_ at, scale, rest;
+    int i;
+    for (i = 0; i < MIXPREC_WIDTH_; i++)
+        copies[i] = x;
+    at = *(const mixprec_f64s_at_ *)copies;
+    mixprec_exp_parts_(&scale, &rest, &at);
+    *(mixprec_f64s_at_ *)copies = scale + scale * rest;
+    return copies[0];
 }
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
@@ -2147,64 +2255,157 @@ MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
     m = mixprec_times_(s, mixprec_polynomial_(series, 9, mixprec_times_(s, s)));
     return mixprec_times_((double)e, 0.69314718055994531) + m;
 }
-MIXPREC_NOINLINE_ float mixprec_log_(float x) {
-    uint32_t bits = mixprec_f32_bits_(x);
-    if (mixprec_is_nan_(x))
-        return mixprec_quiet_(x);
-    if (bits << 1 == 0)
-        return mixprec_f32_from_bits_(0xFF800000u);
-    if (bits >> 31)
-        return mixprec_f32_from_bits_(0x7FC00000u);
-    return bits == 0x7F800000u ? x : mixprec_to_f32_(mixprec_log_f64_((double)x));
+
+/* ---- activations ---- */
+
+MIXPREC_FORCE_INLINE_ void mixprec_at_least_(mixprec_f64s_ *x, double least) {
+    mixprec_u64s_ below = MIXPREC_WHERE_F64S_(*x < least);
+    *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(*x) & ~below) | (below & mixprec_f64_bits_(least)));
+}
+MIXPREC_FORCE_INLINE_ void mixprec_at_most_(mixprec_f64s_ *x, double most) {
+    mixprec_u64s_ above = MIXPREC_WHERE_F64S_(*x > most);
+    *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(*x) & ~above) | (above & mixprec_f64_bits_(most)));
 }
 
-/* 1 - 2 / (exp 2x + 1); near 0, where that cancels, the Taylor series. */
-MIXPREC_NOINLINE_ float mixprec_tanh_(float x) {
-    static const double taylor[] = {2.0 / 15, -1.0 / 3, 1.0};
-    double z = x > 20 ? 20.0 : x < -20 ? -20.0 : (double)x;
-    if (mixprec_is_nan_(x))
-        return mixprec_quiet_(x);
-    if ((mixprec_f32_bits_(x) & 0x7FFFFFFFu) < 0x3C000000u) /* 2^-7 */
-        return mixprec_to_f32_(mixprec_times_(z, mixprec_polynomial_(taylor, 3, mixprec_times_(z, z))));
-    return mixprec_to_f32_(1 - 2 / (mixprec_exp_f64_(2 * z) + 1));
+/* GELU, or its slope, from a = |x|: with g = exp(-a^2/2), (1 - erf(a / sqrt 2)) / 2 = g t p(t), t = 5.5 / (5.5 + a); p has
+   minimax error for a <= 15 (Remez). Relative error 1e-11: GELU keeps its accuracy where it vanishes. */
+MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
+    static const double c[] = {0.028588637314345248, -0.20130854932923299, 0.57325532103715583,  -0.90881437181493172,
+                               1.0218200894575534,   -0.73837145718026576, 0.46855145448847974,  -0.12483952696697835,
+                               0.1099361037490455,   0.054597383161881837, 0.071635709274951174, 0.072409480924101625,
+                               0.072539725878240381};
+    const uint64_t sign = (uint64_t)1 << 63;
+    mixprec_u64s_ bits = MIXPREC_F64S_BITS_(*x), negative = 0 - (bits >> 63);
+    mixprec_f64s_ a = MIXPREC_F64S_FROM_(bits & ~sign), g, scale, t, y;
+    mixprec_at_most_(&a, 15); /* GELU(-15) is 0 in f32 */
+    MIXPREC_PRODUCT_(y, a, a);
+    y *= -0.5;
+    mixprec_exp_parts_(&scale, &g, &y);
+    g = scale + scale * g;
+    t = 5.5 / (5.5 + a);
+    MIXPREC_KEEP_SEVERAL_(t);
+    MIXPREC_PRODUCT_(y, t, t);
+    mixprec_polynomial_of_several_(&y, c, 13, &t, &y);
+    MIXPREC_PRODUCT_(y, y, t);
+    if (slope) { /* and its derivative, the density */
+        MIXPREC_PRODUCT_(t, a, 0.39894228040143268);
+        y -= t;
+        MIXPREC_PRODUCT_(y, y, g);
+        a = 1 - y;
+        *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(y) & negative) | (MIXPREC_F64S_BITS_(a) & ~negative));
+        return;
+    }
+    MIXPREC_PRODUCT_(y, y, g);
+    MIXPREC_PRODUCT_(y, y, a);
+    *x = MIXPREC_F64S_FROM_(bits & (~negative | sign)) - y; /* x or -0 */
 }
 
-MIXPREC_NOINLINE_ float mixprec_erf_(float x) {
-    double z = (double)x;
-    if (mixprec_is_nan_(x))
-        return mixprec_quiet_(x);
-    if (z >= -1 && z <= 1)
-        return mixprec_to_f32_(mixprec_times_(z, mixprec_erf_small_(mixprec_times_(z, z))));
-    return mixprec_to_f32_(x < 0 ? mixprec_erfc_f64_(-z) - 1 : 1 - mixprec_erfc_f64_(z));
-}
-
-/* x / (1 + exp(-z)) with |z| limited to where that matters. */
-MIXPREC_INLINE double mixprec_sigmoid_times_(double x, double z) {
-    return x / (1 + mixprec_exp_f64_(z > 200 ? -200.0 : z < -200 ? 200.0 : -z));
-}
-
-/* Each rounded once from f64, with the limits at +-Inf. */
-MIXPREC_NOINLINE_ float mixprec_activate_(mixprec_activation activation, float x) {
-    uint32_t bits = mixprec_f32_bits_(x);
-    double z = (double)x;
-    if (mixprec_is_nan_(x))
-        return mixprec_quiet_(x);
-    if (activation == MIXPREC_ACTIVATION_NONE)
-        return x;
+/* The others, by e = exp(-u): SiLU is x / (1 + e) with u = x. GELU_TANH, x/2 (1 + tanh(u/2)), is so, too, with u = 2
+   sqrt(2/pi) (x + 0.044715 x^3). tanh, with u = -2x, is (e - 1) / (e + 1); e - 1 loses nothing near 0. Beyond the limits
+   nothing changes in f32. For the slopes: s = 1 / (1 + e), c = 1 - s = e s, exact enough where s is near 1. */
+MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation activation, int slope) {
+    mixprec_f64s_ z = *x, u, e, scale, y;
+    mixprec_at_least_(&z, -200);
+    *x = z;
+    mixprec_at_most_(&z, 200);
+    u = -z;
     if (activation == MIXPREC_ACTIVATION_TANH)
-        return mixprec_tanh_(x);
-    if (activation == MIXPREC_ACTIVATION_RELU)
-        return mixprec_f32_from_bits_(bits >> 31 ? 0 : bits);
-    if ((bits & 0x7FFFFFFFu) > 0x43800000u) /* 2^8: x, or less than half of the smallest subnormal */
-        return mixprec_f32_from_bits_(bits >> 31 ? 0x80000000u : bits);
-    if (activation == MIXPREC_ACTIVATION_SILU)
-        return mixprec_to_f32_(mixprec_sigmoid_times_(z, z));
-    if (activation == MIXPREC_ACTIVATION_GELU)
-        return mixprec_to_f32_(mixprec_times_(0.5 * z, mixprec_erfc_f64_(mixprec_times_(z, -0.70710678118654752))));
-    /* GELU_TANH: x/2 (1 + tanh u) = x / (1 + exp(-2u)), 2u = 2 sqrt(2/pi) (x + 0.044715 x^3) */
-    z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
-    return mixprec_to_f32_(mixprec_sigmoid_times_((double)x, z));
+        u = slope ? -2 * z : 2 * z;
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) {
+        MIXPREC_PRODUCT_(y, z, z);
+        MIXPREC_PRODUCT_(u, y, -0.071354816272600249);
+        u -= 1.5957691216057308;
+        MIXPREC_PRODUCT_(u, u, z);
+        mixprec_at_least_(&u, -400);
+        mixprec_at_most_(&u, 400);
+    }
+    mixprec_exp_parts_(&scale, &e, &u);
+    if (activation == MIXPREC_ACTIVATION_TANH && !slope) {
+        e = (scale - 1) + scale * e;
+        y = e / (2 + e);
+        *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(y) & ~((uint64_t)1 << 63)) |
+                                (MIXPREC_F64S_BITS_(z) & (uint64_t)1 << 63)); /* -0 */
+        return;
+    }
+    e = scale + scale * e;
+    if (!slope) {
+        *x = *x / (1 + e);
+        return;
+    }
+    *x = 1 / (1 + e);
+    MIXPREC_KEEP_SEVERAL_(*x);
+    MIXPREC_PRODUCT_(e, e, *x);
+    if (activation == MIXPREC_ACTIVATION_TANH) {
+        *x *= 4 * e;
+        return;
+    }
+    if (activation == MIXPREC_ACTIVATION_GELU_TANH) { /* times the derivative of u */
+        MIXPREC_PRODUCT_(y, y, 0.21406444881780075);
+        y += 1.5957691216057308;
+        MIXPREC_PRODUCT_(z, z, y);
+    }
+    MIXPREC_PRODUCT_(z, z, e);
+    *x *= 1 + z;
 }
+
+/* y = activation(x), or, slope, y *= its derivative at x; in f64, rounded once. Where x is NaN, y becomes that, quiet. */
+MIXPREC_FORCE_INLINE_ void mixprec_activate_each_(float *y, const float *x, size_t n, mixprec_activation activation,
+                                                  int slope) {
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_WIDTH_) {
+        mixprec_f32s_ in, out;
+        mixprec_i32s_ bits, is_nan;
+        mixprec_load_f32s_(&in, x + j, n - j, 0);
+        mixprec_load_f32s_(&out, slope ? y + j : x + j, n - j, 0);
+        bits = MIXPREC_F32S_BITS_(in);
+        is_nan = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > 0x7F800000);
+        if (activation == MIXPREC_ACTIVATION_RELU) {
+            if (slope)
+                out *= MIXPREC_F32S_FROM_(MIXPREC_WHERE_F32S_(bits > 0) & 0x3F800000); /* 1 or 0 */
+            else
+                out = MIXPREC_F32S_FROM_(MIXPREC_WHERE_F32S_(bits > 0) & bits);
+        } else if (activation != MIXPREC_ACTIVATION_NONE) {
+            mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
+            if (activation == MIXPREC_ACTIVATION_GELU)
+                mixprec_gelu_(&z, slope);
+            else
+                mixprec_sigmoid_(&z, activation, slope);
+            if (slope)
+                z *= MIXPREC_TO_F64S_(out);
+            out = MIXPREC_TO_F32S_(z);
+        }
+        bits = (MIXPREC_F32S_BITS_(out) & ~is_nan) | ((bits | 0x00400000) & is_nan);
+        out = MIXPREC_F32S_FROM_(bits);
+        mixprec_store_f32s_(y + j, &out, n - j);
+    }
+}
+MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
+                                                mixprec_activation activation, int slope) {
+    (void)kernels;
+    switch (activation) {
+#define MIXPREC_ROW_(name)                                                                                             \
+    case MIXPREC_ACTIVATION_##name:                                                                                    \
+        if (slope)                                                                                                     \
+            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, 1);                                             \
+        else                                                                                                           \
+            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, 0);                                             \
+        break;
+        MIXPREC_ROW_(RELU)
+        MIXPREC_ROW_(GELU)
+        MIXPREC_ROW_(GELU_TANH)
+        MIXPREC_ROW_(SILU)
+        MIXPREC_ROW_(TANH)
+#undef MIXPREC_ROW_
+    case MIXPREC_ACTIVATION_NONE:
+        if (!slope)
+            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_NONE, 0);
+        break;
+    }
+}
+MIXPREC_BOTH_(mixprec_activate_,
+              (const mixprec_kernels_ *kernels, float *y, const float *x, size_t n, mixprec_activation activation,
+               int slope),
+              (kernels, y, x, n, activation, slope))
 
 /* ---- arithmetic whose every operation is rounded ---- */
 
@@ -7227,8 +7428,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                 mixprec_add_f32_(x, y, count);
             }
             if (d->activation != MIXPREC_ACTIVATION_NONE)
-                for (j = 0; j < count; j++)
-                    x[j] = mixprec_activate_(d->activation, x[j]);
+                mixprec_activate_(kernels, x, x, count, d->activation, 0);
             mixprec_store_(kernels, c, d->c_type, x, count, &how);
         }
     }
@@ -8278,12 +8478,6 @@ static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *
         mixprec_store_(t->kernels, to, t->type, src, n, &mixprec_nearest_);
 }
 
-/* exp(x) for any x, in f64; 0 where it is far below fp32. */
-static double mixprec_exp_any_(double x) {
-    if ((mixprec_f64_bits_(x) & ~((uint64_t)1 << 63)) > (uint64_t)0x7FF << 52)
-        return x;
-    return x < -200 ? 0.0 : mixprec_exp_f64_(x > 200 ? 200.0 : x);
-}
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
 static float mixprec_inverse_root_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
@@ -8294,74 +8488,37 @@ static float mixprec_inverse_root_(double x) {
     return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
 }
 
-/* ---- activations ---- */
-
-/* The derivatives; c is 1 - s, exact enough where s is near 1. */
-static double mixprec_slope_(mixprec_activation activation, float x) {
-    uint32_t bits = mixprec_f32_bits_(x);
-    double z = (double)x, e, s, c, u;
-    if (activation == MIXPREC_ACTIVATION_NONE)
-        return 1;
-    if (mixprec_is_nan_(x))
-        return (double)mixprec_quiet_(x);
-    if (activation == MIXPREC_ACTIVATION_RELU || (bits & 0x7FFFFFFFu) > 0x43000000u) /* 2^7 */
-        return bits >> 31 || bits == 0 || activation == MIXPREC_ACTIVATION_TANH ? 0 : 1;
-    if (activation == MIXPREC_ACTIVATION_GELU)
-        return 0.5 * mixprec_erfc_f64_(mixprec_times_(z, -0.70710678118654752)) +
-               mixprec_times_(z, mixprec_times_(0.39894228040143268, mixprec_exp_any_(-0.5 * mixprec_times_(z, z))));
-    u = activation == MIXPREC_ACTIVATION_TANH ? 2 * z : z;
-    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* as in mixprec_activate_ */
-        u = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.071354816272600249));
-    e = mixprec_exp_f64_(u > 300 ? -300.0 : u < -300 ? 300.0 : -u);
-    s = 1 / (1 + e);
-    c = mixprec_times_(e, s);
-    if (activation == MIXPREC_ACTIVATION_TANH)
-        return 4 * mixprec_times_(s, c);
-    if (activation == MIXPREC_ACTIVATION_GELU_TANH) /* times the derivative of u */
-        z = mixprec_times_(z, 1.5957691216057308 + mixprec_times_(mixprec_times_(z, z), 0.21406444881780075));
-    return mixprec_times_(s, 1 + mixprec_times_(z, c));
+/* Sums of a row. Element j of it goes to lane j % 32; the lanes are added as mixprec_reduce does. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_lanes_(double *lanes, size_t j, const mixprec_f64s_ *x) {
+    mixprec_f64s_at_ *to = (mixprec_f64s_at_ *)(lanes + j % MIXPREC_LANES_);
+    *to += *x;
 }
+static double mixprec_lanes_sum_(double *lanes) {
+    size_t step, i;
+    for (step = MIXPREC_LANES_ / 2; step; step /= 2)
+        for (i = 0; i < step; i++)
+            lanes[i] += lanes[i + step];
+    return lanes[0];
+}
+
+/* ---- activations ---- */
 
 /* dy == NULL: forward. */
 MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
                                              mixprec_activation activation) {
     float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_];
-    size_t i, j, count;
+    size_t i, count;
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         mixprec_read_(in, &x, i, count);
-        if (dy) {
+        if (dy)
             mixprec_read_(out, dy, i, count);
-            for (j = 0; j < count; j++)
-                out[j] = mixprec_to_f32_((double)out[j] * mixprec_slope_(activation, in[j]));
-        } else
-            for (j = 0; j < count; j++)
-                out[j] = mixprec_activate_(activation, in[j]);
+        mixprec_activate_(y.kernels, out, in, count, activation, dy != NULL);
         mixprec_write_(&y, i, out, count);
     }
 }
 
 /* ---- softmax ---- */
-
-/* The maximum of a row, NaN aside, and the sum of exp(x - max). */
-static float mixprec_softmax_sum_(const mixprec_tensor_ *x, size_t first, size_t n, double *sum) {
-    float block[MIXPREC_BLOCK_], max = mixprec_f32_from_bits_(0xFF800000u);
-    size_t i, j, count;
-    for (i = 0; i < n; i += count) {
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_read_(block, x, first + i, count);
-        for (j = 0; j < count; j++)
-            max = block[j] > max ? block[j] : max;
-    }
-    *sum = 0;
-    for (i = 0; i < n; i += count) {
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_read_(block, x, first + i, count);
-        for (j = 0; j < count; j++)
-            *sum += mixprec_exp_any_((double)block[j] - (double)max);
-    }
-    return max;
-}
 
 /* log of a sum of at least one exp(0), or NaN. */
 static double mixprec_log_sum_(double sum) {
@@ -8376,80 +8533,159 @@ static void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t t
         t->data[i] = 0; /* +0 is all bits 0 in every type */
 }
 
-/* valid == NULL: all columns of each row count. */
-MIXPREC_NOINLINE_ void mixprec_softmax_run_(mixprec_tensor_ y, mixprec_tensor_ x, const int32_t *valid, size_t rows,
-                                            size_t columns, int logarithm) {
-    float block[MIXPREC_BLOCK_];
-    size_t row, i, j, count;
-    for (row = 0; row < rows; row++) {
-        size_t n = valid ? (size_t)valid[row] : columns;
-        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, n, &sum);
-        double log_sum = logarithm ? mixprec_log_sum_(sum) : 0;
-        mixprec_write_zeros_(&y, row * columns + n, (row + 1) * columns);
-        for (i = 0; i < n; i += count) {
-            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-            mixprec_read_(block, &x, row * columns + i, count);
-            for (j = 0; j < count; j++) {
-                double z = (double)block[j] - max;
-                block[j] = mixprec_to_f32_(logarithm ? z - log_sum : mixprec_exp_any_(z) / sum);
-            }
-            mixprec_write_(&y, row * columns + i, block, count);
+/* Everything that begins with softmax. Of each row, valid[row] columns count, or all where that is NULL. Without
+   targets y becomes softmax, or its logarithm; with them, the gradient of the cross-entropy times scale, and losses the
+   cross-entropy; either may be absent. */
+typedef struct mixprec_softmax_ {
+    mixprec_tensor_ y, x;
+    const int32_t *valid, *targets;
+    float *losses;
+    size_t rows, columns;
+    int logarithm;
+    double scale;
+} mixprec_softmax_;
+
+/* The maximum of a row, NaN aside. */
+MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
+    const float lowest = mixprec_f32_from_bits_(0xFF800000u);
+    float block[MIXPREC_BLOCK_], most[MIXPREC_WIDTH_];
+    mixprec_f32s_ max, in;
+    size_t i, j, count;
+    mixprec_load_f32s_(&max, NULL, 0, lowest);
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        mixprec_read_(block, x, first + i, count);
+        for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+            mixprec_i32s_ above;
+            mixprec_load_f32s_(&in, block + j, count - j, lowest);
+            above = MIXPREC_WHERE_F32S_(in > max);
+            max = MIXPREC_F32S_FROM_((MIXPREC_F32S_BITS_(in) & above) | (MIXPREC_F32S_BITS_(max) & ~above));
         }
+    }
+    mixprec_store_f32s_(most, &max, MIXPREC_WIDTH_);
+    for (i = 1; i < MIXPREC_WIDTH_; i++)
+        most[0] = most[i] > most[0] ? most[i] : most[0];
+    return most[0];
+}
+
+/* exp(x - max), where x - max is not positive, or NaN; 0 where that is far below fp32. */
+MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(double *y, const float *x, size_t n, double max) {
+    const float lowest = mixprec_f32_from_bits_(0xFF800000u);
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_WIDTH_) {
+        mixprec_f32s_ in;
+        mixprec_f64s_ z, scale, e;
+        mixprec_u64s_ vanishes;
+        mixprec_load_f32s_(&in, x + j, n - j, lowest);
+        z = MIXPREC_TO_F64S_(in) - max;
+        vanishes = MIXPREC_WHERE_F64S_(z < -200);
+        mixprec_exp_parts_(&scale, &e, &z);
+        e = scale + scale * e;
+        *(mixprec_f64s_at_ *)(y + j) = MIXPREC_F64S_FROM_(MIXPREC_F64S_BITS_(e) & ~vanishes);
     }
 }
 
-MIXPREC_NOINLINE_ void mixprec_softmax_backward_run_(mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
-                                                     const int32_t *valid, size_t rows, size_t columns) {
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
+    float block[MIXPREC_BLOCK_];
+    double e[MIXPREC_BLOCK_];
+    size_t row, i, j, count;
+    int pass;
+    (void)kernels;
+    for (row = 0; row < s->rows; row++) {
+        const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
+        const int32_t target = s->targets ? s->targets[row] : -1;
+        const double max = (double)mixprec_row_max_(&s->x, first, n);
+        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0;
+        for (pass = 0; pass < 2; pass++) {
+            if (pass && s->losses) {
+                s->losses[row] = 0;
+                if (target >= 0) {
+                    mixprec_read_(block, &s->x, first + (size_t)target, 1);
+                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)block[0] - max));
+                }
+            }
+            if (pass && !s->y.data)
+                break;
+            for (i = 0; i < n; i += count) {
+                mixprec_f64s_ z;
+                mixprec_f32s_ out;
+                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                mixprec_read_(block, &s->x, first + i, count);
+                if (!pass || (n > MIXPREC_BLOCK_ && !s->logarithm)) /* else they are still there */
+                    mixprec_exp_each_(e, block, count, max);
+                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                    z = *(mixprec_f64s_at_ *)(e + j);
+                    if (!pass) {
+                        mixprec_add_lanes_(lanes, j, &z);
+                        continue;
+                    }
+                    if (s->logarithm) {
+                        mixprec_load_f32s_(&out, block + j, count - j, 0);
+                        z = (MIXPREC_TO_F64S_(out) - max) - log_sum;
+                    } else {
+                        MIXPREC_PRODUCT_(z, z, inverse);
+                        z *= s->scale;
+                    }
+                    out = MIXPREC_TO_F32S_(z);
+                    *(mixprec_f32s_at_ *)(block + j) = out;
+                }
+                if (pass && target >= 0 && (size_t)target - i < count)
+                    block[(size_t)target - i] =
+                        mixprec_to_f32_((mixprec_times_(e[(size_t)target - i], inverse) - 1) * s->scale);
+                if (pass)
+                    mixprec_write_(&s->y, first + i, block, count);
+            }
+            if (!pass) {
+                double sum = mixprec_lanes_sum_(lanes);
+                inverse = 1 / sum;
+                if (s->logarithm || s->losses)
+                    log_sum = mixprec_log_sum_(sum);
+            }
+        }
+        if (s->y.data)
+            mixprec_write_zeros_(&s->y, s->targets && target < 0 ? first : first + n, first + s->columns);
+    }
+}
+MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixprec_softmax_ *s), (kernels, s))
+
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ dx,
+                                                            mixprec_tensor_ dy, mixprec_tensor_ y, const int32_t *valid,
+                                                            size_t rows, size_t columns) {
     float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
     size_t row, i, j, count;
+    int pass;
+    (void)kernels;
     for (row = 0; row < rows; row++) {
-        size_t n = valid ? (size_t)valid[row] : columns;
-        double sum = 0;
-        for (i = 0; i < n; i += count) {
-            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-            mixprec_read_(g, &dy, row * columns + i, count);
-            mixprec_read_(p, &y, row * columns + i, count);
-            for (j = 0; j < count; j++)
-                sum += (double)g[j] * (double)p[j];
+        const size_t n = valid ? (size_t)valid[row] : columns, first = row * columns;
+        double lanes[MIXPREC_LANES_] = {0}, sum = 0;
+        for (pass = 0; pass < 2; pass++) {
+            for (i = 0; i < n; i += count) {
+                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                mixprec_read_(g, &dy, first + i, count);
+                mixprec_read_(p, &y, first + i, count);
+                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                    mixprec_f32s_ a, b;
+                    mixprec_f64s_ product;
+                    mixprec_load_f32s_(&a, g + j, count - j, 0);
+                    mixprec_load_f32s_(&b, p + j, count - j, 0);
+                    product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
+                    if (!pass)
+                        mixprec_add_lanes_(lanes, j, &product);
+                    a = MIXPREC_TO_F32S_(product);
+                    *(mixprec_f32s_at_ *)(g + j) = a;
+                }
+                if (pass)
+                    mixprec_write_(&dx, first + i, g, count);
+            }
+            sum = mixprec_lanes_sum_(lanes);
         }
-        mixprec_write_zeros_(&dx, row * columns + n, (row + 1) * columns);
-        for (i = 0; i < n; i += count) {
-            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-            mixprec_read_(g, &dy, row * columns + i, count);
-            mixprec_read_(p, &y, row * columns + i, count);
-            for (j = 0; j < count; j++)
-                g[j] = mixprec_to_f32_((double)p[j] * ((double)g[j] - sum));
-            mixprec_write_(&dx, row * columns + i, g, count);
-        }
+        mixprec_write_zeros_(&dx, first + n, first + columns);
     }
 }
-
-MIXPREC_NOINLINE_ void mixprec_cross_entropy_run_(mixprec_tensor_ d, float *losses, mixprec_tensor_ x,
-                                                  const int32_t *targets, size_t rows, size_t columns, double scale) {
-    float block[MIXPREC_BLOCK_];
-    size_t row, i, j, count;
-    for (row = 0; row < rows; row++) {
-        size_t target = (size_t)targets[row];
-        int counts = targets[row] >= 0;
-        double sum, max = (double)mixprec_softmax_sum_(&x, row * columns, columns, &sum);
-        if (losses) {
-            losses[row] = 0;
-            if (counts) {
-                mixprec_read_(block, &x, row * columns + target, 1);
-                losses[row] = mixprec_to_f32_(mixprec_log_sum_(sum) - ((double)block[0] - max));
-            }
-        }
-        for (i = 0; d.data && i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-            mixprec_read_(block, &x, row * columns + i, count);
-            for (j = 0; j < count; j++) {
-                double p = mixprec_exp_any_((double)block[j] - max) / sum;
-                block[j] = counts ? mixprec_to_f32_((p - (i + j == target ? 1 : 0)) * scale) : 0.0f;
-            }
-            mixprec_write_(&d, row * columns + i, block, count);
-        }
-    }
-}
+MIXPREC_BOTH_(mixprec_softmax_backward_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ dx, mixprec_tensor_ dy, mixprec_tensor_ y,
+               const int32_t *valid, size_t rows, size_t columns),
+              (kernels, dx, dy, y, valid, rows, columns))
 
 /* ---- normalisation ---- */
 
@@ -8495,38 +8731,45 @@ static void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_te
 }
 
 /* The mean of x, when power is 1, or of (x - centre)^2. */
-static double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power, float centre) {
+MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power,
+                                             float centre) {
     float block[MIXPREC_BLOCK_];
+    double lanes[MIXPREC_LANES_] = {0};
     size_t n = g->segments * g->length, i, j, count, index;
-    double sum = 0;
     for (i = 0; i < n; i += count) {
         count = mixprec_group_block_(g, i, &index);
         mixprec_read_(block, &norm->x, index, count);
-        if (power == 1)
-            for (j = 0; j < count; j++)
-                sum += (double)block[j];
-        else
-            for (j = 0; j < count; j++) {
-                float d = mixprec_to_f32_((double)block[j] - (double)centre);
-                sum += (double)d * (double)d;
+        for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+            mixprec_f32s_ in;
+            mixprec_f64s_ x;
+            mixprec_load_f32s_(&in, block + j, count - j, centre);
+            x = MIXPREC_TO_F64S_(in);
+            if (power == 2) {
+                in = MIXPREC_TO_F32S_(x - (double)centre); /* a float: its square is exact */
+                x = MIXPREC_TO_F64S_(in);
+                x *= x;
             }
+            mixprec_add_lanes_(lanes, j, &x);
+        }
     }
-    return sum / (double)n;
+    return mixprec_lanes_sum_(lanes) / (double)n;
 }
 
 /* The normalised x: (x - mean) rstd. */
-static float mixprec_normalised_(float x, float mean, float rstd) {
-    return mixprec_to_f32_(((double)x - (double)mean) * (double)rstd);
+MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *x, float mean, float rstd) {
+    mixprec_f64s_ z = (MIXPREC_TO_F64S_(*x) - (double)mean) * (double)rstd;
+    *x = MIXPREC_TO_F32S_(z);
 }
 
 static void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
 }
 
-MIXPREC_NOINLINE_ void mixprec_norm_run_(const mixprec_norm_ *norm) {
+MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
     float x[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
     mixprec_group_ g = norm->group;
     size_t group, n = g.segments * g.length, i, j, count, index;
+    (void)kernels;
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
         float mean = 0, rstd;
         double variance;
@@ -8553,101 +8796,118 @@ MIXPREC_NOINLINE_ void mixprec_norm_run_(const mixprec_norm_ *norm) {
             mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
             mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
             mixprec_read_(x, &norm->x, index, count);
-            for (j = 0; j < count; j++)
-                x[j] =
-                    mixprec_to_f32_((double)mixprec_normalised_(x[j], mean, rstd) * (double)gamma[j] + (double)beta[j]);
+            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                mixprec_f32s_ h, a, b;
+                mixprec_load_f32s_(&h, x + j, count - j, 0);
+                mixprec_load_f32s_(&a, gamma + j, count - j, 0);
+                mixprec_load_f32s_(&b, beta + j, count - j, 0);
+                mixprec_normalise_(&h, mean, rstd);
+                h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
+                mixprec_store_f32s_(x + j, &h, count - j);
+            }
             mixprec_write_(&norm->y, index, x, count);
         }
     }
 }
+MIXPREC_BOTH_(mixprec_norm_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
-/* A block of h, the normalised x, and of g, the gradient of gamma h + beta with respect to h. */
-static void mixprec_norm_backward_block_(const mixprec_norm_ *norm, size_t group, size_t position, size_t index,
-                                         size_t count, float *h, float *g) {
-    float gamma[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
-    size_t j;
-    mixprec_read_(h, &norm->x, index, count);
-    mixprec_read_(g, &norm->dy, index, count);
-    mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, position, gamma, count);
-    for (j = 0; j < count; j++) {
-        h[j] = mixprec_normalised_(h[j], mean, norm->rstd[group]);
-        g[j] = mixprec_to_f32_((double)g[j] * (double)gamma[j]);
-    }
+/* += the gradients of gamma and beta, in f64 for a channel, by element for a row. */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_add_(float *sums, size_t count, const mixprec_f64s_ *term) {
+    mixprec_f32s_ sum;
+    mixprec_load_f32s_(&sum, sums, count, 0);
+    sum = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(sum) + *term);
+    mixprec_store_f32s_(sums, &sum, count);
 }
 
-/* The gradients of gamma and beta; an element for each group is summed in f64, then added. */
-static void mixprec_norm_parameter_gradients_(const mixprec_norm_ *norm, size_t group, const mixprec_group_ *layout) {
-    float x[MIXPREC_BLOCK_], dy[MIXPREC_BLOCK_], mean = norm->centred ? norm->mean[group] : 0.0f;
-    size_t n = layout->segments * layout->length, i, j, count, index;
-    double dgamma = 0, dbeta = 0;
-    for (i = 0; i < n; i += count) {
-        count = mixprec_group_block_(layout, i, &index);
-        mixprec_read_(x, &norm->x, index, count);
-        mixprec_read_(dy, &norm->dy, index, count);
-        for (j = 0; j < count; j++) {
-            double product = (double)mixprec_normalised_(x[j], mean, norm->rstd[group]) * (double)dy[j];
-            if (norm->by_group) {
-                dgamma += product;
-                dbeta += (double)dy[j];
-                continue;
-            }
-            if (norm->dgamma)
-                norm->dgamma[i + j] = mixprec_to_f32_((double)norm->dgamma[i + j] + product);
-            if (norm->dbeta)
-                norm->dbeta[i + j] = mixprec_to_f32_((double)norm->dbeta[i + j] + (double)dy[j]);
-        }
-    }
-    if (norm->by_group && norm->dgamma)
-        norm->dgamma[group] = mixprec_to_f32_((double)norm->dgamma[group] + dgamma);
-    if (norm->by_group && norm->dbeta)
-        norm->dbeta[group] = mixprec_to_f32_((double)norm->dbeta[group] + dbeta);
-}
-
-/* dx = rstd (g - mean g - h mean(g h)), without mean g for RMS norm. */
-MIXPREC_NOINLINE_ void mixprec_norm_backward_run_(const mixprec_norm_ *norm) {
-    float h[MIXPREC_BLOCK_], g[MIXPREC_BLOCK_];
+/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h: dx = rstd (g - mean g - h mean(g
+   h)), without mean g for RMS norm. */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
+    float x[MIXPREC_BLOCK_], dy[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_];
     mixprec_group_ layout = norm->group;
     size_t group, n = layout.segments * layout.length, i, j, count, index;
+    int pass;
+    (void)kernels;
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sum = 0, dot = 0, along;
-        if (norm->dgamma || norm->dbeta)
-            mixprec_norm_parameter_gradients_(norm, group, &layout);
-        for (i = 0; norm->dx.data && i < n; i += count) {
-            count = mixprec_group_block_(&layout, i, &index);
-            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
-            for (j = 0; j < count; j++) {
-                sum += (double)g[j];
-                dot += (double)g[j] * (double)h[j];
+        double sums[4][MIXPREC_LANES_] = {{0}}, mean_g = 0, along = 0; /* of g, g h, dy, dy h */
+        const float mean = norm->centred ? norm->mean[group] : 0.0f, rstd = norm->rstd[group];
+        for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
+            for (i = 0; i < n; i += count) {
+                count = mixprec_group_block_(&layout, i, &index);
+                mixprec_read_(x, &norm->x, index, count);
+                mixprec_read_(dy, &norm->dy, index, count);
+                mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
+                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                    mixprec_f32s_ h, d, g;
+                    mixprec_f64s_ h64, d64, g64;
+                    mixprec_load_f32s_(&h, x + j, count - j, 0);
+                    mixprec_load_f32s_(&d, dy + j, count - j, 0);
+                    mixprec_load_f32s_(&g, gamma + j, count - j, 0);
+                    mixprec_normalise_(&h, mean, rstd);
+                    h64 = MIXPREC_TO_F64S_(h);
+                    d64 = MIXPREC_TO_F64S_(d);
+                    g = MIXPREC_TO_F32S_(d64 * MIXPREC_TO_F64S_(g));
+                    g64 = MIXPREC_TO_F64S_(g);
+                    if (pass) {
+                        g64 = ((g64 - mean_g) - h64 * along) * (double)rstd;
+                        g = MIXPREC_TO_F32S_(g64);
+                        mixprec_store_f32s_(dy + j, &g, count - j);
+                        continue;
+                    }
+                    if (norm->dx.data) {
+                        mixprec_add_lanes_(sums[0], j, &g64);
+                        g64 *= h64;
+                        mixprec_add_lanes_(sums[1], j, &g64);
+                    }
+                    h64 *= d64;
+                    if (norm->by_group) {
+                        mixprec_add_lanes_(sums[2], j, &d64);
+                        mixprec_add_lanes_(sums[3], j, &h64);
+                        continue;
+                    }
+                    if (norm->dbeta)
+                        mixprec_norm_add_(norm->dbeta + i + j, count - j, &d64);
+                    if (norm->dgamma)
+                        mixprec_norm_add_(norm->dgamma + i + j, count - j, &h64);
+                }
+                if (pass)
+                    mixprec_write_(&norm->dx, index, dy, count);
             }
+            mean_g = norm->centred ? mixprec_lanes_sum_(sums[0]) / (double)n : 0;
+            along = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[1]) / (double)n);
         }
-        sum = norm->centred ? sum / (double)n : 0;
-        along = (double)mixprec_to_f32_(dot / (double)n);
-        for (i = 0; norm->dx.data && i < n; i += count) {
-            count = mixprec_group_block_(&layout, i, &index);
-            mixprec_norm_backward_block_(norm, group, i, index, count, h, g);
-            for (j = 0; j < count; j++)
-                g[j] = mixprec_to_f32_(((double)g[j] - sum - (double)h[j] * along) * (double)norm->rstd[group]);
-            mixprec_write_(&norm->dx, index, g, count);
-        }
+        if (norm->by_group && norm->dbeta)
+            norm->dbeta[group] = mixprec_to_f32_((double)norm->dbeta[group] + mixprec_lanes_sum_(sums[2]));
+        if (norm->by_group && norm->dgamma)
+            norm->dgamma[group] = mixprec_to_f32_((double)norm->dgamma[group] + mixprec_lanes_sum_(sums[3]));
     }
 }
+MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
 /* ---- bias, embedding, dropout ---- */
+
+/* sum += x, for the next of `count` numbers that are left. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_f32s_(float *sum, const float *x, size_t count) {
+    mixprec_f32s_ a, b;
+    mixprec_load_f32s_(&a, sum, count, 0);
+    mixprec_load_f32s_(&b, x, count, 0);
+    a += b;
+    mixprec_store_f32s_(sum, &a, count);
+}
 
 MIXPREC_NOINLINE_ void mixprec_bias_run_(mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
                                          size_t columns) {
     float block[MIXPREC_BLOCK_], add[MIXPREC_BLOCK_];
     size_t row, i, j, count;
-    for (i = 0; i < columns; i += count) {
-        count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-        mixprec_read_(add, &bias, i, count);
-        for (row = 0; row < rows; row++) {
+    for (row = 0; row < rows; row++)
+        for (i = 0; i < columns; i += count) {
+            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
+            if (row == 0 || columns > MIXPREC_BLOCK_) /* else it is still there */
+                mixprec_read_(add, &bias, i, count);
             mixprec_read_(block, &x, row * columns + i, count);
-            for (j = 0; j < count; j++)
-                block[j] += add[j];
+            for (j = 0; j < count; j += MIXPREC_WIDTH_)
+                mixprec_add_f32s_(block + j, add + j, count - j);
             mixprec_write_(&y, row * columns + i, block, count);
         }
-    }
 }
 
 /* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
@@ -8664,8 +8924,8 @@ MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, con
         for (i = 0; i < width; i += count) {
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
             mixprec_read_(block, &x, row * ld + i, count);
-            for (j = 0; j < count; j++)
-                sum[i + j] += block[j];
+            for (j = 0; j < count; j += MIXPREC_WIDTH_)
+                mixprec_add_f32s_(sum + i + j, block + j, count - j);
         }
     }
 }
@@ -8686,20 +8946,72 @@ MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_
         }
 }
 
-MIXPREC_NOINLINE_ void mixprec_dropout_run_(mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
-                                            uint64_t seed, uint64_t offset) {
+/* mixprec_random_bits of `count` indices: both words of MIXPREC_WORDS_ blocks at a time. */
+#if MIXPREC_WIDTH_ > 1
+#define MIXPREC_WORDS_ (2 * MIXPREC_WIDTH_)
+typedef uint32_t mixprec_words_ __attribute__((vector_size(4 * MIXPREC_WORDS_)));
+#else
+#define MIXPREC_WORDS_ 1
+typedef uint32_t mixprec_words_;
+#endif
+MIXPREC_FORCE_INLINE_ void mixprec_random_words_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
+    static const int rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
+    union {
+        uint32_t word[MIXPREC_WORDS_];
+        mixprec_words_ all;
+    } x[2];
+    uint32_t key[3];
+    size_t i, j;
+    int round;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    for (i = 0; i < count + (index & 1); i += 2 * MIXPREC_WORDS_) {
+        mixprec_words_ x0, x1;
+        for (j = 0; j < MIXPREC_WORDS_; j++) {
+            uint64_t block = ((index >> 1) + i / 2 + j) & UINT64_MAX >> 1;
+            x[0].word[j] = (uint32_t)block;
+            x[1].word[j] = (uint32_t)(block >> 32);
+        }
+        x0 = x[0].all + key[0];
+        x1 = x[1].all + key[1];
+        MIXPREC_UNROLL_ for (round = 0; round < 20; round++) {
+            x0 += x1;
+            x1 = (x1 << rotation[round & 7] | x1 >> (32 - rotation[round & 7])) ^ x0;
+            if ((round & 3) == 3) {
+                x0 += key[(round / 4 + 1) % 3];
+                x1 += key[(round / 4 + 2) % 3] + (uint32_t)(round / 4 + 1);
+            }
+        }
+        x[0].all = x0;
+        x[1].all = x1;
+        for (j = 0; j < 2 * MIXPREC_WORDS_; j++)
+            dst[i + j] = x[j % 2].word[j / 2];
+    }
+}
+
+MIXPREC_FORCE_INLINE_ void mixprec_dropout_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y,
+                                                   mixprec_tensor_ x, size_t n, float probability, uint64_t seed,
+                                                   uint64_t offset) {
     const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
     const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
+    uint32_t words[MIXPREC_BLOCK_ + 2 * MIXPREC_WORDS_];
     float block[MIXPREC_BLOCK_];
     size_t i, j, count;
+    (void)kernels;
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         mixprec_read_(block, &x, i, count);
+        mixprec_random_words_(words, seed, offset + i, count);
         for (j = 0; j < count; j++)
-            block[j] = mixprec_random_bits(seed, offset + i + j) < threshold ? 0.0f : block[j] * factor;
+            block[j] = words[j + ((offset + i) & 1)] < threshold ? 0.0f : block[j] * factor;
         mixprec_write_(&y, i, block, count);
     }
 }
+MIXPREC_BOTH_(mixprec_dropout_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
+               uint64_t seed, uint64_t offset),
+              (kernels, y, x, n, probability, seed, offset))
 
 /* ---- convolution ---- */
 
@@ -10661,6 +10973,7 @@ static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const 
                                            const int32_t *valid, int masked, size_t rows, size_t columns,
                                            int logarithm) {
     size_t n = mixprec_count_(rows, columns);
+    mixprec_softmax_ s = MIXPREC_ZERO_;
     mixprec_argument_ a[3];
     mixprec_status status;
     a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
@@ -10669,9 +10982,14 @@ static mixprec_status mixprec_softmax_any_(void *y, mixprec_dtype y_type, const 
     status = mixprec_check_arguments_(a, masked ? 3 : 2);
     if (status == MIXPREC_OK && masked && n)
         status = mixprec_check_valid_(valid, rows, columns);
-    MIXPREC_RUN_(status, n,
-                 mixprec_softmax_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), valid, rows,
-                                      columns, logarithm));
+    s.y = mixprec_tensor_of_(y, y_type);
+    s.x = mixprec_tensor_of_(x, x_type);
+    s.valid = valid;
+    s.rows = rows;
+    s.columns = columns;
+    s.logarithm = logarithm;
+    s.scale = 1;
+    MIXPREC_RUN_(status, n, mixprec_softmax_run_(s.y.kernels, &s));
 }
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                            size_t rows, size_t columns) {
@@ -10700,8 +11018,9 @@ static mixprec_status mixprec_softmax_backward_any_(void *dx, mixprec_dtype dx_t
     if (status == MIXPREC_OK && masked && n)
         status = mixprec_check_valid_(valid, rows, columns);
     MIXPREC_RUN_(status, n,
-                 mixprec_softmax_backward_run_(mixprec_tensor_of_(dx, dx_type), mixprec_tensor_of_(dy, dy_type),
-                                               mixprec_tensor_of_(y, y_type), valid, rows, columns));
+                 mixprec_softmax_backward_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(dx, dx_type),
+                                               mixprec_tensor_of_(dy, dy_type), mixprec_tensor_of_(y, y_type), valid,
+                                               rows, columns));
 }
 MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_type, const void *dy,
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
@@ -10718,6 +11037,7 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
                                                  const void *logits, mixprec_dtype logits_type, const int32_t *targets,
                                                  size_t rows, size_t columns, double scale) {
     size_t n = mixprec_count_(rows, columns);
+    mixprec_softmax_ s = MIXPREC_ZERO_;
     mixprec_argument_ a[4];
     mixprec_status status;
     a[0] = mixprec_argument_of_(dlogits, dlogits_type, n, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
@@ -10727,9 +11047,14 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
     status = mixprec_check_arguments_(a, 4);
     if (status == MIXPREC_OK && n)
         status = mixprec_check_indices_(targets, rows, columns);
-    MIXPREC_RUN_(status, n,
-                 mixprec_cross_entropy_run_(mixprec_tensor_of_(dlogits, dlogits_type), losses,
-                                            mixprec_tensor_of_(logits, logits_type), targets, rows, columns, scale));
+    s.y = mixprec_tensor_of_(dlogits, dlogits_type);
+    s.x = mixprec_tensor_of_(logits, logits_type);
+    s.targets = targets;
+    s.losses = losses;
+    s.rows = rows;
+    s.columns = columns;
+    s.scale = scale;
+    MIXPREC_RUN_(status, n, mixprec_softmax_run_(s.y.kernels, &s));
 }
 
 /* The layout of a normalisation, and its arguments that all have: rows of a matrix, or the channels of a tensor. */
@@ -10774,7 +11099,7 @@ static mixprec_status mixprec_norm_forward_(mixprec_norm_ *norm, void *y, mixpre
     norm->x = mixprec_tensor_of_(x, x_type);
     norm->gamma = mixprec_tensor_of_(gamma, parameter_type);
     norm->beta = mixprec_tensor_of_(beta, parameter_type);
-    MIXPREC_RUN_(status, n, mixprec_norm_run_(norm));
+    MIXPREC_RUN_(status, n, mixprec_norm_run_(norm->x.kernels, norm));
 }
 
 static mixprec_status mixprec_norm_backward_(mixprec_norm_ *norm, void *dx, mixprec_dtype dx_type, float *dgamma,
@@ -10802,7 +11127,7 @@ static mixprec_status mixprec_norm_backward_(mixprec_norm_ *norm, void *dx, mixp
     norm->rstd = (float *)(uintptr_t)rstd;
     norm->dgamma = dgamma;
     norm->dbeta = dbeta;
-    MIXPREC_RUN_(status, n, mixprec_norm_backward_run_(norm));
+    MIXPREC_RUN_(status, n, mixprec_norm_backward_run_(norm->x.kernels, norm));
 }
 
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
@@ -10971,8 +11296,8 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
         mixprec_f32_bits_(probability) > 0x3F800000u)
         status = MIXPREC_ERR_PARAMETER;
     MIXPREC_RUN_(status, n,
-                 mixprec_dropout_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type), n, probability,
-                                      seed, offset));
+                 mixprec_dropout_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(y, y_type),
+                                      mixprec_tensor_of_(x, x_type), n, probability, seed, offset));
 }
 
 #ifndef MIXPREC_NO_GEMM

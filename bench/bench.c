@@ -428,6 +428,7 @@ int main(int argc, char **argv) {
     bench_gemm();
     bench_scaler();
     bench_optim();
+    bench_layers();
     if (!cases_wanted)
         bad_option("no case matches --filter", bench_option.filter);
     printf("\n%.0f seconds. Written:\n", bench_now() - program_start);

@@ -161,6 +161,7 @@ void bench_convert(void);
 void bench_gemm(void);
 void bench_scaler(void);
 void bench_optim(void);
+void bench_layers(void);
 
 /* Milliseconds for dot(A, A^T), A 1024 x 65536, on a T4 GPU as its authors report; NaN for other formats. */
 double bench_published(mixprec_dtype dtype);

@@ -2,7 +2,7 @@
 # defines CC, CFLAGS, WARNINGS and BUILD. A peer (OpenBLAS, BLIS, oneDNN) takes part when bench_peers.c, as a program of
 # its own, builds with its flags and runs: flags from pkg-config where it knows the library, else the usual name.
 
-BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _stream.c _convert.c _gemm.c _scaler.c _optim.c _peers.c _report.c)
+BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _stream.c _convert.c _gemm.c _scaler.c _optim.c _layers.c _peers.c _report.c)
 BENCH_ARGS ?=
 
 # $(call bench_probe,macro,name of the pkg-config package,flags otherwise,flags in any case)
