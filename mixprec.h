@@ -1968,8 +1968,9 @@ typedef struct mixprec_tally_ {
     /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
        that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
     int32_t max, vanishing, normal, min_normal, shift;
-    /* Numbers with exponents between these are no extremes, do not overflow and stay normal. */
-    uint32_t low, high;
+    /* Numbers with exponents between these are no extremes, do not overflow, and their squares fit fp32; those above
+       `usual`, too, stay normal. */
+    uint32_t low, high, usual;
 } mixprec_tally_;
 
 /* mixprec_stats squares in fp32 where the largest magnitude of a group of MIXPREC_UNIT_ elements is zero or from 2^-48
@@ -1995,6 +1996,9 @@ typedef struct mixprec_kernels_ {
     /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
        square needs f64. Returns how many elements that were. May be NULL. */
     size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
+    /* The same from f64, in any mode: src[i] becomes the number q[i], which is no NaN. Up to the first group with Inf or
+       NaN. */
+    size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, const float *q, size_t n);
 #endif
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of one dtype of
@@ -3567,17 +3571,20 @@ MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *e
         mixprec_tally_window_(t, largest);
 }
 
-/* New extremes as fp32 bits; min_nonzero may be 0 for none. */
+/* Thresholds that the extremes so far imply; new ones as fp32 bits, min_nonzero may be 0 for none. */
 static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
-    uint32_t high = (uint32_t)t->max >> 23, low = (uint32_t)(t->min_normal >> 23) - 1;
+    const int64_t max = t->max < MIXPREC_SQUARES_BELOW_ ? t->max >> 23 : MIXPREC_SQUARES_BELOW_ >> 23;
+    const int64_t min = (MIXPREC_SQUARES_FROM_ >> 23) - 1, subnormal = (t->min_normal >> 23) - 1;
     uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
+    int64_t exponent;
     t->amax = bits > t->amax ? bits : t->amax;
     bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
     t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
-    high = high < MIXPREC_SQUARES_BELOW_ >> 23 ? high : MIXPREC_SQUARES_BELOW_ >> 23;
-    low = low > (MIXPREC_SQUARES_FROM_ >> 23) - 1 ? low : (MIXPREC_SQUARES_FROM_ >> 23) - 1;
-    t->high = amax >> 23 < high ? amax >> 23 : high;
-    t->low = min_nonzero >> 23 > low ? min_nonzero >> 23 : low;
+    exponent = (int64_t)(t->amax >> 52) - 1023 + 127;
+    t->high = (uint32_t)(exponent < 0 ? 0 : exponent < max ? exponent : max);
+    exponent = (int64_t)(t->min_nonzero >> 52) - 1023 + 127;
+    t->low = (uint32_t)(exponent > 255 ? 255 : exponent > min ? exponent : min);
+    t->usual = (int64_t)t->low > subnormal ? t->low : (uint32_t)subnormal;
 }
 
 /* The same for a number in memory. gcc would gather counters into vectors, which takes longer than to add each. */
@@ -3632,11 +3639,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4
 
 /* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
    tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
-   bits below: ties go away from zero, which the size of the error does not show. The others are looked at whole, and so
-   are MIXPREC_WHOLE_ groups after each: where they are frequent, the question costs more than it saves. There |x| of
-   exponent E is rounded by adding and subtracting 2^(E + shift), whose last place is that of the format's number beside
-   |x|; below the least normal number by adding that number's anchor. */
-#define MIXPREC_WHOLE_ 8
+   bits below: ties go away from zero, which the size of the error does not show. Other groups and MIXPREC_GENERAL_
+   after each (where they are frequent, to change costs more than it saves) round x of exponent E by adding and
+   subtracting 1.5 2^(E + shift), whose last place is that of the format's number beside x; E is at least that of the
+   least normal number. Those that may have extremes are looked at once more; every MIXPREC_FRESH_ of them the extremes
+   so far are made known. */
+#define MIXPREC_GENERAL_ 8
+#define MIXPREC_FRESH_ 8
 
 MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
     __m128i y = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
@@ -3648,38 +3657,55 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m
     return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
 }
 
-/* Constants of the format. Kept, so that they are not made from general registers again and again. */
-typedef struct mixprec_format_avx2_ {
-    __m256i lift, least_anchor, max, normal, vanishing;
-} mixprec_format_avx2_;
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ mixprec_format_avx2_ mixprec_format_of_avx2_(const mixprec_tally_ *t) {
-    mixprec_format_avx2_ f;
-    f.lift = _mm256_set1_epi32(t->shift << 23);
-    f.least_anchor = _mm256_set1_epi32(t->min_normal + (t->shift << 23));
-    f.max = _mm256_set1_epi32(t->max);
-    f.normal = _mm256_set1_epi32(t->normal);
-    f.vanishing = _mm256_set1_epi32(t->vanishing);
-    MIXPREC_KEEP_(f.lift);
-    MIXPREC_KEEP_(f.least_anchor);
-    MIXPREC_KEEP_(f.max);
-    MIXPREC_KEEP_(f.normal);
-    MIXPREC_KEEP_(f.vanishing);
-    return f;
+/* Counts 64 exponents. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_exponents_avx2_(mixprec_tally_ *t, const __m256i exponents[2]) {
+    const __m256i window = _mm256_set1_epi8((char)t->window), last = _mm256_set1_epi8(15);
+    __m256i distance[2];
+    uint64_t in, plane[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) distance[j] = _mm256_sub_epi8(exponents[j], window);
+    in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], last), distance[0]),
+                              _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], last), distance[1]));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
+        in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
+    mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
+    if (~in) {
+        const __m256i zero = _mm256_setzero_si256();
+        uint64_t zeros =
+            ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero), _mm256_cmpeq_epi8(exponents[1], zero));
+        t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
+        if (~in & ~zeros) {
+            uint8_t bytes[64];
+            _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
+            _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
+            mixprec_tally_others_(t, bytes, ~in & ~zeros);
+        }
+    }
 }
 
-/* The errors of a group that is looked at whole; 0 when that is not for this function. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_ *t, const mixprec_format_avx2_ *f,
-                                                                  __m256 error[8], const float *src, __m256i *amax,
-                                                                  __m256i *least) {
-    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256();
-    __m256i largest = zero, smallest = _mm256_set1_epi32(-1), gone = zero, small = zero, zeros = zero, over = zero;
+/* How many of 8 lanes are set. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_count_avx2_(__m256i lanes) {
+    return (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_total_avx2_(__m256i x) {
+    __m128i y = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4E));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(y, _mm_shuffle_epi32(y, 0xB1)));
+}
+
+/* Extremes, zeros and overflow of a group, and the errors of what overflows. Returns 0 when its squares need f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_extremes_avx2_(mixprec_tally_ *t, __m256 error[8],
+                                                                     const float *src, __m256i *amax, __m256i *least) {
+    const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256(), max = _mm256_set1_epi32(t->max);
+    __m256i largest = zero, smallest = _mm256_set1_epi32(-1);
+    uint64_t zeros = 0;
     int j;
     /* Less 1, so that zero is not the smallest. */
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
         __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
         largest = _mm256_max_epi32(largest, magnitude);
         smallest = _mm256_min_epu32(smallest, _mm256_sub_epi32(magnitude, one));
+        zeros += mixprec_count_avx2_(_mm256_cmpeq_epi32(magnitude, zero));
     }
     if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_BELOW_ - 1))) ||
         (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_FROM_ - 1))) &&
@@ -3687,65 +3713,51 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_whole_avx2_(mixprec_tally_
         return 0;
     *amax = _mm256_max_epi32(*amax, largest);
     *least = _mm256_min_epu32(*least, smallest);
-    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-        __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-        __m256 size = _mm256_castsi256_ps(magnitude), sum, anchor;
-        anchor = _mm256_castsi256_ps(_mm256_max_epi32(
-            _mm256_add_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
-        sum = _mm256_add_ps(size, anchor);
-        MIXPREC_KEEP_(sum);
-        sum = _mm256_sub_ps(sum, anchor);
-        MIXPREC_KEEP_(sum);
-        error[j] = _mm256_sub_ps(size, sum);
-        gone = _mm256_add_epi32(gone, _mm256_cmpgt_epi32(magnitude, f->vanishing)); /* 64 less those */
-        small = _mm256_add_epi32(small, _mm256_cmpgt_epi32(f->normal, magnitude));
-        zeros = _mm256_add_epi32(zeros, _mm256_cmpeq_epi32(magnitude, zero));
-    }
-    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, f->max)))
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, max)))
         MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
             __m256i magnitude =
                 mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-            __m256i above = _mm256_cmpgt_epi32(magnitude, f->max);
+            __m256i over = _mm256_cmpgt_epi32(magnitude, max);
             error[j] =
-                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(f->max)),
-                                 _mm256_castsi256_ps(above));
-            over = _mm256_add_epi32(over, above);
+                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
+                                 _mm256_castsi256_ps(over));
+            t->stats->overflow += mixprec_count_avx2_(over);
         }
-    {
-        /* Four counts of at most 64: bytes of one vector, negated above. */
-        uint32_t counts[4], k;
-        __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(gone, small), _mm256_hadd_epi32(zeros, over));
-        _mm_storeu_si128((__m128i *)(void *)counts,
-                         _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
-        for (k = 0; k < 4; k++)
-            counts[k] = 0 - counts[k];
-        counts[0] = 64 - counts[0];
-        t->stats->underflow += counts[0] - counts[2];
-        t->stats->subnormal += counts[1] - counts[0];
-        t->stats->zero += counts[2];
-        t->stats->overflow += counts[3];
-    }
+    t->stats->zero += zeros;
+    t->stats->underflow -= zeros;
     return 1;
+}
+
+/* Is one of 64 exponents at most `low`, or at least `high`? */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_beyond_avx2_(const __m256i exponents[2], __m256i low, __m256i high) {
+    __m256i largest = _mm256_max_epu8(exponents[0], exponents[1]), least = _mm256_min_epu8(exponents[0], exponents[1]);
+    largest = _mm256_cmpeq_epi8(_mm256_max_epu8(largest, high), largest);
+    return _mm256_movemask_epi8(_mm256_or_si256(largest, _mm256_cmpeq_epi8(_mm256_min_epu8(least, low), least)));
 }
 
 MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
     const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
-    const mixprec_format_avx2_ format = mixprec_format_of_avx2_(t);
-    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
-    __m256i window = _mm256_set1_epi8((char)t->window);
-    __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
+    const __m256i min_normal = _mm256_set1_epi32(t->min_normal), normal = _mm256_set1_epi32(t->normal);
+    const __m256i vanishing = _mm256_set1_epi32(t->vanishing + 1);
+    const __m256 anchor = _mm256_set1_ps((float)(3 << (t->shift - 1)));
+    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1); /* least: less 1, so that zero is not it */
+    __m256i gone = _mm256_setzero_si256(), small = _mm256_setzero_si256(), high, low, usual;
     __m256d signal[4], noise[4];
     size_t i;
-    int j, whole = 0;
+    int j, general = 0, fresh = MIXPREC_FRESH_;
+    n = mixprec_min_(n, (size_t)1 << 24); /* counts in 32 bits */
+    mixprec_tally_range_(t, 0, 0);
+    high = _mm256_set1_epi8((char)t->high);
+    low = _mm256_set1_epi8((char)t->low);
+    usual = _mm256_set1_epi8((char)t->usual);
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
         noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
     }
     for (i = 0; i < n; i += 64) {
         const float *from = src + i;
-        __m256i exponents[2], distance[2], outside = _mm256_setzero_si256();
+        __m256i exponents[2];
         __m256 x[8];
-        uint64_t in, plane[4];
         MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
             /* Upper halves of two vectors in one, without the signs; then the upper bytes of two, in some order. */
             const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
@@ -3756,50 +3768,52 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *
             a = _mm256_srli_epi16(_mm256_slli_epi16(a, 1), 8);
             b = _mm256_srli_epi16(_mm256_slli_epi16(b, 1), 8);
             exponents[j] = _mm256_packus_epi16(a, b);
-            distance[j] = _mm256_sub_epi8(exponents[j], window);
-            outside = _mm256_or_si256(
-                outside, _mm256_or_si256(_mm256_cmpeq_epi8(_mm256_max_epu8(exponents[j], high), exponents[j]),
-                                         _mm256_cmpeq_epi8(_mm256_min_epu8(exponents[j], low), exponents[j])));
         }
-        if (!whole && !_mm256_testz_si256(outside, outside))
-            whole = MIXPREC_WHOLE_;
-        if (!whole) {
+        if (mixprec_beyond_avx2_(exponents, usual, high))
+            general = MIXPREC_GENERAL_;
+        if (!general) {
             MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
                 __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
                 bits = _mm256_and_si256(_mm256_add_epi32(bits, half), keep);
                 x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
             }
         } else {
-            if (!mixprec_tally_whole_avx2_(t, &format, x, from, &amax, &least))
-                break;
-            if (--whole == 0) {
-                mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
-                                     0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
-                high = _mm256_set1_epi8((char)t->high);
-                low = _mm256_set1_epi8((char)t->low);
+            const __m256i gone_before = gone, small_before = small;
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
+                __m256i magnitude = mixprec_magnitude_avx2_(bits);
+                __m256 power, rounded;
+                power = _mm256_castsi256_ps(
+                    _mm256_max_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(0x7F800000)), min_normal));
+                rounded = _mm256_fmadd_ps(power, anchor, _mm256_castsi256_ps(bits));
+                MIXPREC_KEEP_(rounded);
+                rounded = _mm256_fnmadd_ps(power, anchor, rounded);
+                MIXPREC_KEEP_(rounded);
+                x[j] = _mm256_sub_ps(_mm256_castsi256_ps(bits), rounded);
+                gone = _mm256_sub_epi32(gone, _mm256_cmpgt_epi32(vanishing, magnitude));
+                small = _mm256_sub_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
             }
+            if (mixprec_beyond_avx2_(exponents, low, high)) {
+                if (!mixprec_tally_extremes_avx2_(t, x, from, &amax, &least)) {
+                    gone = gone_before;
+                    small = small_before;
+                    break;
+                }
+                if (--fresh == 0) {
+                    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
+                                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
+                    high = _mm256_set1_epi8((char)t->high);
+                    low = _mm256_set1_epi8((char)t->low);
+                    usual = _mm256_set1_epi8((char)t->usual);
+                    fresh = MIXPREC_FRESH_;
+                }
+            }
+            general--;
         }
         mixprec_add_squares_avx2_(noise, x);
         MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm256_loadu_ps(from + 8 * j);
         mixprec_add_squares_avx2_(signal, x);
-        in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], _mm256_set1_epi8(15)), distance[0]),
-                                  _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], _mm256_set1_epi8(15)), distance[1]));
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
-            in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
-        mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
-        if (~in) {
-            const __m256i zero = _mm256_setzero_si256();
-            uint64_t zeros = ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero),
-                                                        _mm256_cmpeq_epi8(exponents[1], zero));
-            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
-            if (~in & ~zeros) {
-                uint8_t bytes[64];
-                _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
-                _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
-                mixprec_tally_others_(t, bytes, ~in & ~zeros);
-                window = _mm256_set1_epi8((char)t->window);
-            }
-        }
+        mixprec_tally_exponents_avx2_(t, exponents);
     }
     mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
                          0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
@@ -3807,6 +3821,86 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *
         _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
         _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
     }
+    t->stats->underflow += mixprec_total_avx2_(gone);
+    t->stats->subnormal += mixprec_total_avx2_(small) - mixprec_total_avx2_(gone);
+    return i;
+}
+
+/* AVX-512 machines run this one, too. */
+MIXPREC_AVX2_ static size_t mixprec_tally_wide_avx2_(mixprec_tally_ *t, const double *src, const float *q, size_t n) {
+    const __m256i zero = _mm256_setzero_si256(), infinity = _mm256_set1_epi64x((int64_t)0x7FF << 52);
+    const __m256i magnitude_of = _mm256_set1_epi64x(INT64_MAX), min_normal = _mm256_set1_epi32(t->min_normal);
+    const __m256i max = _mm256_set1_epi64x((int64_t)mixprec_f32_bits_to_f64_bits_((uint32_t)t->max));
+    __m256d amax = _mm256_castsi256_pd(zero), least = _mm256_castsi256_pd(infinity), signal[4], noise[4];
+    __m256i zeros = zero, over = zero, gone = zero, small = zero; /* gone and small count numbers q, 0 as well */
+    double extremes[8], counts[8];
+    size_t i;
+    int j, k;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
+        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+    }
+    for (i = 0; i < n; i += 64) {
+        __m256i exponents[2], halves[4], beyond = zero;
+        /* Exponents of 16 numbers from their upper halves, as 16-bit numbers, then as bytes, in some order. */
+        for (j = 0; j < 4; j++) {
+            __m256i e[2];
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                const float *from = (const float *)(const void *)(src + i + 16 * (size_t)j + 8 * (size_t)k);
+                e[k] = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8), 0xDD));
+                e[k] = _mm256_srli_epi32(_mm256_slli_epi32(e[k], 1), 21);
+                beyond = _mm256_or_si256(beyond, _mm256_cmpeq_epi32(e[k], _mm256_set1_epi32(0x7FF)));
+            }
+            halves[j] = _mm256_sub_epi16(_mm256_packs_epi32(e[0], e[1]), _mm256_set1_epi16(1023 - 127));
+            halves[j] = _mm256_min_epi16(halves[j], _mm256_set1_epi16(254));
+        }
+        if (!_mm256_testz_si256(beyond, beyond))
+            break;
+        exponents[0] = _mm256_packus_epi16(halves[0], halves[1]);
+        exponents[1] = _mm256_packus_epi16(halves[2], halves[3]);
+        mixprec_tally_exponents_avx2_(t, exponents);
+        for (j = 0; j < 64; j += 16)
+            MIXPREC_UNROLL_ for (k = 0; k < 4; k++) {
+                const __m256d x = _mm256_loadu_pd(src + i + (size_t)j + 4 * (size_t)k);
+                const __m128 single = _mm_loadu_ps(q + i + (size_t)j + 4 * (size_t)k);
+                const __m256i magnitude = _mm256_and_si256(_mm256_castpd_si256(x), magnitude_of);
+                const __m256i none = _mm256_cmpeq_epi64(magnitude, zero);
+                __m256d square = _mm256_mul_pd(x, x), error = _mm256_sub_pd(x, _mm256_cvtps_pd(single));
+                MIXPREC_KEEP_(square);
+                signal[k] = _mm256_add_pd(signal[k], square);
+                square = _mm256_mul_pd(error, error);
+                MIXPREC_KEEP_(square);
+                noise[k] = _mm256_add_pd(noise[k], square);
+                amax = _mm256_max_pd(amax, _mm256_castsi256_pd(magnitude));
+                least = _mm256_min_pd(least, _mm256_castsi256_pd(_mm256_blendv_epi8(magnitude, infinity, none)));
+                zeros = _mm256_sub_epi64(zeros, none);
+                over = _mm256_sub_epi64(over, _mm256_cmpgt_epi64(magnitude, max));
+            }
+        for (j = 0; j < 64; j += 8) {
+            __m256i kept =
+                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(q + i + (size_t)j)));
+            gone = _mm256_sub_epi32(gone, _mm256_cmpeq_epi32(kept, zero));
+            small = _mm256_sub_epi32(small, _mm256_cmpgt_epi32(min_normal, kept));
+        }
+    }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
+        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
+    }
+    _mm256_storeu_pd(extremes, amax);
+    _mm256_storeu_pd(extremes + 4, least);
+    _mm256_storeu_pd(counts, _mm256_castsi256_pd(zeros));
+    _mm256_storeu_pd(counts + 4, _mm256_castsi256_pd(over));
+    for (j = 0; j < 4; j++) {
+        uint64_t largest = mixprec_f64_bits_(extremes[j]), smallest = mixprec_f64_bits_(extremes[4 + j]);
+        t->amax = largest > t->amax ? largest : t->amax;
+        t->min_nonzero = smallest < t->min_nonzero ? smallest : t->min_nonzero;
+        t->stats->zero += mixprec_f64_bits_(counts[j]);
+        t->stats->underflow -= mixprec_f64_bits_(counts[j]);
+        t->stats->overflow += mixprec_f64_bits_(counts[4 + j]);
+    }
+    t->stats->underflow += mixprec_total_avx2_(gone);
+    t->stats->subnormal += mixprec_total_avx2_(small) - mixprec_total_avx2_(gone);
     return i;
 }
 #endif
@@ -5005,89 +5099,49 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d s
     sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
 }
 
-/* Constants of the format. Kept, so that they are not made from general registers again and again. */
-typedef struct mixprec_format_avx512_ {
-    __m512i lift, least_anchor, max, normal, vanishing;
-} mixprec_format_avx512_;
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ mixprec_format_avx512_ mixprec_format_of_avx512_(const mixprec_tally_ *t) {
-    mixprec_format_avx512_ f;
-    f.lift = _mm512_set1_epi32(t->shift << 23);
-    f.least_anchor = _mm512_set1_epi32(t->min_normal + (t->shift << 23));
-    f.max = _mm512_set1_epi32(t->max);
-    f.normal = _mm512_set1_epi32(t->normal);
-    f.vanishing = _mm512_set1_epi32(t->vanishing);
-    MIXPREC_KEEP_(f.lift);
-    MIXPREC_KEEP_(f.least_anchor);
-    MIXPREC_KEEP_(f.max);
-    MIXPREC_KEEP_(f.normal);
-    MIXPREC_KEEP_(f.vanishing);
-    return f;
-}
-
-/* The errors of a group that is looked at whole; 0 when that is not for this function. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_tally_whole_avx512_(mixprec_tally_ *t,
-                                                                      const mixprec_format_avx512_ *f, __m512 error[4],
-                                                                      const __m512 x[4], __m512i *amax,
-                                                                      __m512i *least) {
-    __m512i magnitude[4], largest, smallest;
-    uint64_t gone = 0, small = 0;
+/* Extremes, zeros and overflow of a group, and the errors of what overflows. Returns 0 when its squares need f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_tally_extremes_avx512_(mixprec_tally_ *t, __m512 error[4],
+                                                                         const __m512i magnitude[4], __m512i *amax,
+                                                                         __m512i *least) {
+    const __m512i max = _mm512_set1_epi32(t->max);
+    __m512i largest;
+    uint64_t zeros = 0;
     int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] =
-        _mm512_and_si512(_mm512_castps_si512(x[j]), _mm512_set1_epi32(0x7FFFFFFF));
     largest =
         _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
-    smallest =
-        _mm512_min_epi32(_mm512_min_epi32(magnitude[0], magnitude[1]), _mm512_min_epi32(magnitude[2], magnitude[3]));
     if (_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_BELOW_)) ||
         (!_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_FROM_)) &&
          _mm512_test_epi32_mask(largest, largest)))
         return 0;
     *amax = _mm512_max_epi32(*amax, largest);
-    if (_mm512_testn_epi32_mask(smallest, smallest)) {
-        uint64_t zeros = 0;
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
-            zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
-        }
-        t->stats->zero += zeros;
-        t->stats->underflow -= zeros;
-    } else
-        *least = _mm512_min_epu32(*least, _mm512_sub_epi32(smallest, _mm512_set1_epi32(1)));
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        __m512 size = _mm512_castsi512_ps(magnitude[j]), sum, anchor;
-        anchor = _mm512_castsi512_ps(_mm512_max_epi32(
-            _mm512_add_epi32(_mm512_and_si512(magnitude[j], _mm512_set1_epi32(0x7F800000)), f->lift), f->least_anchor));
-        sum = _mm512_add_ps(size, anchor);
-        MIXPREC_KEEP_(sum);
-        sum = _mm512_sub_ps(sum, anchor);
-        MIXPREC_KEEP_(sum);
-        error[j] = _mm512_sub_ps(size, sum);
-        gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(magnitude[j], f->vanishing));
-        small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(magnitude[j], f->normal));
+        __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], max);
+        error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+        *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
+        zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
+        t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
     }
-    t->stats->underflow += gone;
-    t->stats->subnormal += small - gone;
-    if (_mm512_cmpgt_epi32_mask(largest, f->max))
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], f->max);
-            error[j] =
-                _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(f->max));
-            t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
-        }
+    t->stats->zero += zeros;
+    t->stats->underflow -= zeros;
     return 1;
 }
 
 MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
     const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
-    const mixprec_format_avx512_ format = mixprec_format_of_avx512_(t);
+    const __m512i min_normal = _mm512_set1_epi32(t->min_normal), normal = _mm512_set1_epi32(t->normal);
+    const __m512i vanishing = _mm512_set1_epi32(t->vanishing);
+    const __m512 anchor = _mm512_set1_ps((float)(3 << (t->shift - 1)));
     __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
     __m512i window = _mm512_set1_epi8((char)t->window);
-    __m512i high = _mm512_set1_epi8((char)t->high), low = _mm512_set1_epi8((char)t->low);
+    __m512i high, low, usual;
     __m512d signal[2], noise[2];
     __m512i bit[5]; /* of a distance: the four planes, and those outside of the window */
     size_t i;
-    int j, whole = 0;
+    int j, general = 0, fresh = MIXPREC_FRESH_;
+    mixprec_tally_range_(t, 0, 0);
+    high = _mm512_set1_epi8((char)t->high);
+    low = _mm512_set1_epi8((char)t->low);
+    usual = _mm512_set1_epi8((char)t->usual);
     MIXPREC_UNROLL_ for (j = 0; j < 5; j++) {
         bit[j] = _mm512_set1_epi8((char)(j < 4 ? 1 << j : 0xF0));
         MIXPREC_KEEP_(bit[j]);
@@ -5108,21 +5162,40 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const flo
         exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
         distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
         exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
-        if (!whole &&
-            !_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, low)))
-            whole = MIXPREC_WHOLE_;
-        if (!whole) {
+        if (!_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, usual)))
+            general = MIXPREC_GENERAL_;
+        if (!general) {
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
                 _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
         } else {
-            if (!mixprec_tally_whole_avx512_(t, &format, error, x, &amax, &least))
-                break;
-            if (--whole == 0) {
-                mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
-                                     (uint32_t)_mm512_reduce_min_epu32(least) + 1);
-                high = _mm512_set1_epi8((char)t->high);
-                low = _mm512_set1_epi8((char)t->low);
+            uint64_t gone = 0, small = 0;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                __m512 power = _mm512_castsi512_ps(
+                    _mm512_max_epi32(_mm512_and_si512(bits[j], _mm512_set1_epi32(0x7F800000)), min_normal));
+                __m512 rounded = _mm512_fmadd_ps(power, anchor, x[j]);
+                MIXPREC_KEEP_(rounded);
+                rounded = _mm512_fnmadd_ps(power, anchor, rounded);
+                MIXPREC_KEEP_(rounded);
+                error[j] = _mm512_sub_ps(x[j], rounded);
+                bits[j] = _mm512_and_si512(bits[j], _mm512_set1_epi32(0x7FFFFFFF));
+                gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(bits[j], vanishing));
+                small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(bits[j], normal));
             }
+            if (!_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, low))) {
+                if (!mixprec_tally_extremes_avx512_(t, error, bits, &amax, &least))
+                    break;
+                if (--fresh == 0) {
+                    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
+                                         (uint32_t)_mm512_reduce_min_epu32(least) + 1);
+                    high = _mm512_set1_epi8((char)t->high);
+                    low = _mm512_set1_epi8((char)t->low);
+                    usual = _mm512_set1_epi8((char)t->usual);
+                    fresh = MIXPREC_FRESH_;
+                }
+            }
+            t->stats->underflow += gone;
+            t->stats->subnormal += small - gone;
+            general--;
         }
         mixprec_add_squares_avx512_(signal, x);
         mixprec_add_squares_avx512_(noise, error);
@@ -6713,12 +6786,31 @@ static void mixprec_load_f64_odd_(const mixprec_kernels_ *kernels, float *dst, c
         mixprec_load_odd_c_(dst + whole, src + whole, n - whole);
 }
 
+/* Inf in what was widened, or rounded to fp32, by the largest number: MIXPREC_OVERFLOW_SATURATE. */
+static void mixprec_saturate_inf_(void *x, mixprec_dtype type, size_t n) {
+    size_t i;
+    if (type == MIXPREC_F32) {
+        float *f = (float *)x;
+        for (i = 0; i < n; i++)
+            if ((mixprec_f32_bits_(f[i]) & 0x7FFFFFFFu) == 0x7F800000u)
+                f[i] = mixprec_f32_from_bits_(mixprec_f32_bits_(f[i]) - 1);
+    } else {
+        double *d = (double *)x;
+        for (i = 0; i < n; i++)
+            if ((mixprec_f64_bits_(d[i]) & ~((uint64_t)1 << 63)) == (uint64_t)0x7FF << 52)
+                d[i] = mixprec_f64_from_bits_(mixprec_f64_bits_(d[i]) - 1);
+    }
+}
+
 /* At most MIXPREC_BLOCK_ doubles to a narrower type, rounded once. */
 static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const double *src,
                                size_t n, const mixprec_how_ *how) {
     MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
-    if (type == MIXPREC_F32 && how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE) {
+    if (type == MIXPREC_F32 && how->round == MIXPREC_ROUND_NEAREST_EVEN &&
+        how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         mixprec_load_(kernels, (float *)dst, src, MIXPREC_F64, n);
+        if (how->overflow == MIXPREC_OVERFLOW_SATURATE)
+            mixprec_saturate_inf_(dst, type, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
         /* Rounding to odd keeps too few bits for these. */
         uint32_t codes[MIXPREC_BLOCK_ + 1];
@@ -6735,22 +6827,6 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
         float odd[MIXPREC_BLOCK_];
         mixprec_load_f64_odd_(kernels, odd, src, n);
         mixprec_store_(kernels, dst, type, odd, n, how);
-    }
-}
-
-/* Widening cannot overflow, but MIXPREC_OVERFLOW_SATURATE replaces Inf too. */
-static void mixprec_saturate_inf_(void *x, mixprec_dtype type, size_t n) {
-    size_t i;
-    if (type == MIXPREC_F32) {
-        float *f = (float *)x;
-        for (i = 0; i < n; i++)
-            if ((mixprec_f32_bits_(f[i]) & 0x7FFFFFFFu) == 0x7F800000u)
-                f[i] = mixprec_f32_from_bits_(mixprec_f32_bits_(f[i]) - 1);
-    } else {
-        double *d = (double *)x;
-        for (i = 0; i < n; i++)
-            if ((mixprec_f64_bits_(d[i]) & ~((uint64_t)1 << 63)) == (uint64_t)0x7FF << 52)
-                d[i] = mixprec_f64_from_bits_(mixprec_f64_bits_(d[i]) - 1);
     }
 }
 
@@ -6935,7 +7011,28 @@ static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally
     }
 }
 
-/* The thresholds of a format. Shift is 0 where the kernels do not know it: f32, E8M0, int8. */
+/* At most MIXPREC_BLOCK_ elements. E8M0 has NaN for some numbers, and int8 -128 but not 128. */
+static void mixprec_tally_doubles_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *x, size_t n,
+                                   mixprec_dtype to, mixprec_how_ how) {
+    const int wide = kernels->tally_wide && to != MIXPREC_E8M0 && to != MIXPREC_I8;
+    float codes[MIXPREC_BLOCK_], q[MIXPREC_BLOCK_]; /* codes of the widest type they may have */
+    size_t i, count;
+    if (wide) {
+        mixprec_store_f64_(kernels, codes, to, x, n, &how);
+        mixprec_load_(kernels, q, codes, to, n);
+    }
+    for (i = 0; i < n; i += count) {
+        count = wide ? kernels->tally_wide(t, x + i, q + i, (n - i) / MIXPREC_UNIT_ * MIXPREC_UNIT_) : 0;
+        if (!count) {
+            mixprec_how_ rest = how;
+            rest.index += i;
+            count = mixprec_min_(n - i, MIXPREC_UNIT_);
+            mixprec_tally_group_(kernels, t, x + i, NULL, count, to, &rest);
+        }
+    }
+}
+
+/* The thresholds of a format. Shift is 0 where the kernels from fp32 do not know it: f32, E8M0, int8. */
 static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
     const mixprec_layout_ *layout = mixprec_layout_of_(to);
     double max = mixprec_decode(layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE, to);
@@ -6949,6 +7046,13 @@ static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
         t->normal = (int32_t)mixprec_f32_bits_((float)(min_normal - half_step)); /* ties to the normal number */
     }
 }
+
+/* Elements at a time from types that the kernels do not read. */
+#ifdef MIXPREC_NO_STDLIB
+#define MIXPREC_TALLY_BUFFER_ MIXPREC_BLOCK_
+#else
+#define MIXPREC_TALLY_BUFFER_ 1024
+#endif
 
 MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixprec_statistics *stats, const void *src,
                                           mixprec_dtype src_type, size_t n, mixprec_dtype to,
@@ -6969,13 +7073,17 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
             const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
             how.index = options->index + i;
             if (src_type == MIXPREC_F64) {
-                double x[MIXPREC_UNIT_];
-                count = mixprec_min_(n - i, MIXPREC_UNIT_);
-                mixprec_scale_f64_(x, (const double *)(const void *)from, count, (double)scale);
-                mixprec_tally_group_(kernels, &t, x, NULL, count, to, &how);
-            } else {
-                float x[MIXPREC_BLOCK_];
+                double product[MIXPREC_BLOCK_];
+                const double *x = (const double *)(const void *)from;
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+                if (mixprec_f32_bits_(scale) != 0x3F800000u) {
+                    mixprec_scale_f64_(product, x, count, (double)scale);
+                    x = product;
+                }
+                mixprec_tally_doubles_(kernels, &t, x, count, to, how);
+            } else {
+                float x[MIXPREC_TALLY_BUFFER_];
+                count = mixprec_min_(n - i, MIXPREC_TALLY_BUFFER_);
                 mixprec_load_(kernels, x, from, src_type, count);
                 if (mixprec_f32_bits_(scale) != 0x3F800000u)
                     mixprec_scale_(kernels, x, x, count, scale);
@@ -9153,31 +9261,35 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #endif
 
 #ifdef MIXPREC_NO_CONVERT
-#define MIXPREC_TALLY_KERNEL_(kernel)
+#define MIXPREC_TALLY_KERNELS_(tally, tally_wide)
 #else
-#define MIXPREC_TALLY_KERNEL_(kernel) kernel,
+#define MIXPREC_TALLY_KERNELS_(tally, tally_wide) tally, tally_wide,
 #endif
 
 /* What does not depend on the unit that multiplies matrices. */
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
-        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
-        MIXPREC_NARROW_KERNEL_(NULL), MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_NARROW_KERNEL_(NULL),                                           \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
     MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
-        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx2_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                       \
+        MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
+            MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx2_),                        \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
-        MIXPREC_TALLY_KERNEL_(mixprec_tally_avx512_) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                   \
+        MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx2_)                                        \
+            MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx512_),                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
-        MIXPREC_TALLY_KERNEL_(NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_), MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),  \
-        MIXPREC_NARROW_KERNEL_(NULL), MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_NARROW_KERNEL_(NULL),                                           \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
