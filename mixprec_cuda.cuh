@@ -1895,11 +1895,22 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, fl
             v[0] = e == 0 ? x : v[0], v[1] = e == 1 ? x : v[1], v[2] = e == 2 ? x : v[2], v[3] = e == 3 ? x : v[3];
         }
     }
+    if (nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16)) {
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) { /* the commonest, by instruction; it has its own NaN */
+            uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], g.c_type);
+            code[e] = pair & 0xFFFF, code[e + 1] = pair >> 16;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            uint32_t bits = mixprec_cuda_bits_(v[e]);
+            code[e] = g.c_type == MIXPREC_F32 || !nearest ? bits : mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+        }
+    }
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         size_t j = column + e;
-        uint32_t bits = mixprec_cuda_bits_(v[e]);
-        code[e] = g.c_type == MIXPREC_F32 || !nearest ? bits : mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
         if (!whole && e < count && !(g.triangle == MIXPREC_LOWER && j > row) &&
             !(g.triangle == MIXPREC_UPPER && j < row))
             mixprec_cuda_put_(c, size, j, code[e]);

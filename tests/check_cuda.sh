@@ -197,4 +197,8 @@ if [ -f "$work/sm_80.o" ]; then
         esac
     fi
 fi
+check "cuda: the same with relocatable device code" sh -c "
+    nvcc -std=c++14 -arch=sm_75 -rdc=true -Werror all-warnings -c -o $work/all_rdc.o $work/all.cu &&
+    nvcc -std=c++14 -arch=sm_75 -rdc=true -Werror all-warnings -c -o $work/user_rdc.o $work/user.cu &&
+    nvcc -arch=sm_75 -rdc=true -o $work/user_rdc $work/user_rdc.o $work/all_rdc.o"
 summary

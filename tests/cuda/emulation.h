@@ -434,6 +434,7 @@ static inline void emulation_check_shared(size_t address, size_t bytes, size_t a
         emulation_fail("a bad address in shared memory", what);
 }
 
+/* PTX ISA 9.0, ldmatrix; tested by CuTe's layouts, too. */
 template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], uint32_t address) {
     struct slot_type {
         uint32_t address, *x;
@@ -454,6 +455,8 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
     });
 }
 
+/* PTX ISA 9.0, cp.async with ignore-src: "zeros will be copied to dst"; ptxas makes the same code of it as of CUTLASS's
+   cp_async_zfill, whose src-size is 0. The source is read at once, which a kernel that changes it would notice. */
 static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
     emulation_copy copy = {address, {0}, emulation.groups[emulation.now]};
     emulation_check_shared(address, 16, 16, "cp.async");
@@ -477,7 +480,7 @@ template <int pending> static void mixprec_cuda_copy_wait_(void) {
     copies.swap(later);
 }
 
-/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words
+/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5, tested by CuTe's layouts in test_cuda.cpp: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words
    of its k are c and c + 4 of the eight words of a row. */
 struct emulation_mma {
     const uint32_t *a, *b;

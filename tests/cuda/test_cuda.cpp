@@ -1043,6 +1043,27 @@ static void test_gemm_special(void) {
                                   "%s path %d: (%zu, %zu): got %g, want %g", info.name, p, i, j, (double)got,
                                   inf ? HUGE_VAL : want);
                     }
+                /* narrowed: NaN, Inf, and what overflows */
+                for (mixprec_dtype narrow = MIXPREC_F16; narrow <= MIXPREC_BF16; narrow = (mixprec_dtype)(narrow + 1)) {
+                    double large = 3e38;
+                    d.c_type = narrow;
+                    for (d.alpha = NULL;; d.alpha = &large) {
+                        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                        for (i = 4; i < n; i++)
+                            for (j = 0; j < n; j++) {
+                                bool nan = j == 9 || (i == 5 && !info.has_inf);
+                                double got = value_at(c, narrow, i * n + j);
+                                double want = i == 5 || (d.alpha && narrow == MIXPREC_F16) ? HUGE_VAL : 0.5;
+                                CHECK(nan ? got != got
+                                          : got == want || (d.alpha && narrow == MIXPREC_BF16 && got > 1e38),
+                                      "%s path %d, to %s: (%zu, %zu): got %g, want %g", info.name, p,
+                                      mixprec_dtype_name(narrow), i, j, got, want);
+                            }
+                        if (d.alpha)
+                            break;
+                    }
+                }
+                d.c_type = MIXPREC_F32;
                 /* alpha = 0 and k = 0 read neither A, B nor scales */
                 d.a = d.b = NULL;
                 d.scale_a.values = d.scale_b.values = (const float *)(uintptr_t)256;
