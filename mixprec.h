@@ -6929,11 +6929,11 @@ static void mixprec_tally_squares_(double *lanes, double *x, int narrow) {
         for (i = 0; i < MIXPREC_UNIT_; i++)
             squares[i] = (float)x[i];
         mixprec_square_f32_(squares, MIXPREC_UNIT_);
-        mixprec_add_f32_(squares, squares + 16, 16);
-        mixprec_add_f32_(squares + 32, squares + 48, 16);
-        mixprec_add_f32_(squares, squares + 32, 16);
-        for (i = 0; i < MIXPREC_TALLY_LANES_; i++)
-            x[i] = (double)squares[i];
+        for (i = 0; i < MIXPREC_TALLY_LANES_; i++) {
+            MIXPREC_ROUNDED_ float low = squares[i] + squares[i + 16], high = squares[i + 32] + squares[i + 48];
+            MIXPREC_ROUNDED_ float sum = low + high;
+            x[i] = (double)sum;
+        }
         mixprec_add_f64_(lanes, x, MIXPREC_TALLY_LANES_);
     } else {
         mixprec_square_f64_(x, MIXPREC_UNIT_);

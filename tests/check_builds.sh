@@ -41,6 +41,7 @@ quick_tests "clang-19" "$some" clang-19 -O2
 quick_tests "-fopenmp" gemm_ex gcc -O2 -fopenmp
 quick_tests "tcc" "$some" tcc
 quick_tests "32 bits, x87" "$conversions" gcc -O2 -m32 -mfpmath=387
+quick_tests "32 bits, x87, -O3" convert gcc -O3 -m32 -mfpmath=387
 quick_tests "32 bits, SSE" "$conversions" gcc -O2 -m32 -msse2 -mfpmath=sse
 quick_tests "address and undefined-behaviour sanitizers" "$all" \
     gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
