@@ -3031,7 +3031,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
     const uint64_t counter = index >> 1;
     const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
     __m256i x0[4], x1[4];
-    int j;
+    int step, j;
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __m256i low = _mm256_add_epi32(
             from, _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j)));
@@ -3046,20 +3046,25 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
         x0[j] = _mm256_add_epi32(x0[j], x1[j]);                                                                        \
         x1[j] = _mm256_xor_si256(mixprec_rotate_avx2_(x1[j], rotation), x0[j]);                                        \
     }
-#define MIXPREC_INJECT_(step)                                                                                          \
+#define MIXPREC_INJECT_                                                                                                \
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
-        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
-        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+        x0[j] = _mm256_add_epi32(x0[j], random->key[2 * step]);                                                        \
+        x1[j] = _mm256_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-#define MIXPREC_ODD_ROUNDS_(step)                                                                                      \
-    MIXPREC_MIX_(13) MIXPREC_MIX_(15) MIXPREC_MIX_(26) MIXPREC_MIX_(6) MIXPREC_INJECT_(step)
-#define MIXPREC_EVEN_ROUNDS_(step)                                                                                     \
-    MIXPREC_MIX_(17) MIXPREC_MIX_(29) MIXPREC_MIX_(16) MIXPREC_MIX_(24) MIXPREC_INJECT_(step)
-    MIXPREC_ODD_ROUNDS_(1)
-    MIXPREC_EVEN_ROUNDS_(2)
-    MIXPREC_ODD_ROUNDS_(3)
-    MIXPREC_EVEN_ROUNDS_(4)
-    MIXPREC_ODD_ROUNDS_(5)
+    for (step = 1;; step++) {
+        MIXPREC_MIX_(13);
+        MIXPREC_MIX_(15);
+        MIXPREC_MIX_(26);
+        MIXPREC_MIX_(6);
+        MIXPREC_INJECT_;
+        if (++step > 5)
+            break;
+        MIXPREC_MIX_(17);
+        MIXPREC_MIX_(29);
+        MIXPREC_MIX_(16);
+        MIXPREC_MIX_(24);
+        MIXPREC_INJECT_;
+    }
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -3095,7 +3100,7 @@ MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype typ
 }
 
 /* Integers to nearest even: limited first, so that the conversion cannot overflow; NaN becomes 0. */
-MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n) {
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
@@ -3115,8 +3120,8 @@ MIXPREC_AVX2_ static void mixprec_store_i8_avx2_(int8_t *dst, const float *src, 
 }
 
 /* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
-MIXPREC_AVX2_ static void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
-                                                  const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src,
+                                                             size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
@@ -3254,8 +3259,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *d
 }
 
 /* Each block of the generator is computed once, though an odd index begins with the second word of one. */
-MIXPREC_AVX2_ static void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
-                                                         const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                    size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
@@ -4363,7 +4368,7 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
     const uint64_t counter = index >> 1;
     const __m512i from = _mm512_set1_epi32((int)(uint32_t)counter);
     __m512i x0[4], x1[4];
-    int j;
+    int step, j;
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __m512i low = _mm512_add_epi32(from, _mm512_add_epi32(lanes, _mm512_set1_epi32(16 * j)));
         __m512i high = _mm512_set1_epi32((int)(uint32_t)(counter >> 32));
@@ -4377,16 +4382,25 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
         x0[j] = _mm512_add_epi32(x0[j], x1[j]);                                                                        \
         x1[j] = _mm512_xor_si512(_mm512_rol_epi32(x1[j], rotation), x0[j]);                                            \
     }
-#define MIXPREC_INJECT_(step)                                                                                          \
+#define MIXPREC_INJECT_                                                                                                \
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
-        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * (step)]);                                                      \
-        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * (step) + 1]);                                                  \
+        x0[j] = _mm512_add_epi32(x0[j], random->key[2 * step]);                                                        \
+        x1[j] = _mm512_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-    MIXPREC_ODD_ROUNDS_(1)
-    MIXPREC_EVEN_ROUNDS_(2)
-    MIXPREC_ODD_ROUNDS_(3)
-    MIXPREC_EVEN_ROUNDS_(4)
-    MIXPREC_ODD_ROUNDS_(5)
+    for (step = 1;; step++) {
+        MIXPREC_MIX_(13);
+        MIXPREC_MIX_(15);
+        MIXPREC_MIX_(26);
+        MIXPREC_MIX_(6);
+        MIXPREC_INJECT_;
+        if (++step > 5)
+            break;
+        MIXPREC_MIX_(17);
+        MIXPREC_MIX_(29);
+        MIXPREC_MIX_(16);
+        MIXPREC_MIX_(24);
+        MIXPREC_INJECT_;
+    }
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -4410,8 +4424,8 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
 }
 
 /* As mixprec_store_fp8_avx2_. */
-MIXPREC_AVX512_ static void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src, size_t n,
-                                                      const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src,
+                                                                 size_t n, const mixprec_how_ *how) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
@@ -4536,8 +4550,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(voi
     return 1;
 }
 
-MIXPREC_AVX512_ static void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
-                                                             const mixprec_how_ *how) {
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                                        size_t n, const mixprec_how_ *how) {
     const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
