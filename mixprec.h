@@ -2262,17 +2262,8 @@ MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
 
 /* ---- activations ---- */
 
-MIXPREC_FORCE_INLINE_ void mixprec_at_least_(mixprec_f64s_ *x, double least) {
-    mixprec_u64s_ below = MIXPREC_WHERE_F64S_(*x < least);
-    *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(*x) & ~below) | (below & mixprec_f64_bits_(least)));
-}
-MIXPREC_FORCE_INLINE_ void mixprec_at_most_(mixprec_f64s_ *x, double most) {
-    mixprec_u64s_ above = MIXPREC_WHERE_F64S_(*x > most);
-    *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(*x) & ~above) | (above & mixprec_f64_bits_(most)));
-}
-
 /* GELU, or its slope, from a = |x|: with g = exp(-a^2/2), (1 - erf(a / sqrt 2)) / 2 = g t p(t), t = 5.5 / (5.5 + a); p has
-   minimax error for a <= 15 (Remez). Relative error 1e-11: GELU keeps its accuracy where it vanishes. */
+   minimax error for a <= 15 (Remez). Relative error 2e-11: GELU keeps its accuracy where it vanishes. */
 MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
     static const double c[] = {0.028588637314345248, -0.20130854932923299, 0.57325532103715583,  -0.90881437181493172,
                                1.0218200894575534,   -0.73837145718026576, 0.46855145448847974,  -0.12483952696697835,
@@ -2281,7 +2272,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
     const uint64_t sign = (uint64_t)1 << 63;
     mixprec_u64s_ bits = MIXPREC_F64S_BITS_(*x), negative = 0 - (bits >> 63);
     mixprec_f64s_ a = MIXPREC_F64S_FROM_(bits & ~sign), g, scale, t, y;
-    mixprec_at_most_(&a, 15); /* GELU(-15) is 0 in f32 */
     MIXPREC_PRODUCT_(y, a, a);
     y *= -0.5;
     mixprec_exp_parts_(&scale, &g, &y);
@@ -2305,14 +2295,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
 }
 
 /* The others, by e = exp(-u): SiLU is x / (1 + e) with u = x. GELU_TANH, x/2 (1 + tanh(u/2)), is so, too, with u = 2
-   sqrt(2/pi) (x + 0.044715 x^3). tanh, with u = -2x, is (e - 1) / (e + 1); e - 1 loses nothing near 0. Beyond the limits
-   nothing changes in f32. For the slopes: s = 1 / (1 + e), c = 1 - s = e s, exact enough where s is near 1. */
+   sqrt(2/pi) (x + 0.044715 x^3). tanh, with u = -2x, is (e - 1) / (e + 1); e - 1 loses nothing near 0. For the slopes:
+   s = 1 / (1 + e), c = 1 - s = e s, exact enough where s is near 1. */
 MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation activation, int slope) {
-    mixprec_f64s_ z = *x, u, e, scale, y;
-    mixprec_at_least_(&z, -200);
-    *x = z;
-    mixprec_at_most_(&z, 200);
-    u = -z;
+    mixprec_f64s_ z = *x, u = -z, e, scale, y;
     if (activation == MIXPREC_ACTIVATION_TANH)
         u = slope ? -2 * z : 2 * z;
     if (activation == MIXPREC_ACTIVATION_GELU_TANH) {
@@ -2320,20 +2306,16 @@ MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation
         MIXPREC_PRODUCT_(u, y, -0.071354816272600249);
         u -= 1.5957691216057308;
         MIXPREC_PRODUCT_(u, u, z);
-        mixprec_at_least_(&u, -400);
-        mixprec_at_most_(&u, 400);
     }
     mixprec_exp_parts_(&scale, &e, &u);
     if (activation == MIXPREC_ACTIVATION_TANH && !slope) {
         e = (scale - 1) + scale * e;
-        y = e / (2 + e);
-        *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(y) & ~((uint64_t)1 << 63)) |
-                                (MIXPREC_F64S_BITS_(z) & (uint64_t)1 << 63)); /* -0 */
+        *x = e / (2 + e);
         return;
     }
     e = scale + scale * e;
     if (!slope) {
-        *x = *x / (1 + e);
+        *x = z / (1 + e);
         return;
     }
     *x = 1 / (1 + e);
@@ -2352,24 +2334,29 @@ MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation
     *x *= 1 + z;
 }
 
-/* y = activation(x), or, slope, y *= its derivative at x; in f64, rounded once. Where x is NaN, y becomes that, quiet. */
+/* y = activation(x), or, slope, y *= its derivative at x; in f64, rounded once. Beyond +-limit the function is in f32
+   what it is at +-Inf: x, 1, -0, or, where x is NaN, that, quiet; so is the slope, 1 or 0. */
 MIXPREC_FORCE_INLINE_ void mixprec_activate_each_(float *y, const float *x, size_t n, mixprec_activation activation,
-                                                  int slope) {
+                                                  int32_t limit, int slope) {
+    const int32_t sign = (int32_t)-0x7FFFFFFF - 1, one = 0x3F800000;
+    const int is_tanh = activation == MIXPREC_ACTIVATION_TANH;
     size_t j;
     for (j = 0; j < n; j += MIXPREC_WIDTH_) {
         mixprec_f32s_ in, out;
-        mixprec_i32s_ bits, is_nan;
+        mixprec_i32s_ bits, positive, beyond, is_nan, result;
         mixprec_load_f32s_(&in, x + j, n - j, 0);
-        mixprec_load_f32s_(&out, slope ? y + j : x + j, n - j, 0);
         bits = MIXPREC_F32S_BITS_(in);
+        positive = MIXPREC_WHERE_F32S_(bits > 0);
+        beyond = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > limit);
         is_nan = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > 0x7F800000);
-        if (activation == MIXPREC_ACTIVATION_RELU) {
-            if (slope)
-                out *= MIXPREC_F32S_FROM_(MIXPREC_WHERE_F32S_(bits > 0) & 0x3F800000); /* 1 or 0 */
-            else
-                out = MIXPREC_F32S_FROM_(MIXPREC_WHERE_F32S_(bits > 0) & bits);
-        } else if (activation != MIXPREC_ACTIVATION_NONE) {
-            mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
+        if (slope) {
+            mixprec_load_f32s_(&out, y + j, n - j, 0);
+            in = out * MIXPREC_F32S_FROM_(positive & (is_tanh ? 0 : one));
+            result = MIXPREC_F32S_BITS_(in);
+        } else
+            result = is_tanh ? (bits & sign) | one : (bits & positive) | (~positive & (limit ? sign : 0));
+        if (limit) {
+            mixprec_f64s_ z = MIXPREC_TO_F64S_(MIXPREC_F32S_FROM_(bits));
             if (activation == MIXPREC_ACTIVATION_GELU)
                 mixprec_gelu_(&z, slope);
             else
@@ -2377,32 +2364,36 @@ MIXPREC_FORCE_INLINE_ void mixprec_activate_each_(float *y, const float *x, size
             if (slope)
                 z *= MIXPREC_TO_F64S_(out);
             out = MIXPREC_TO_F32S_(z);
+            result = (result & beyond) | (MIXPREC_F32S_BITS_(out) & ~beyond);
         }
-        bits = (MIXPREC_F32S_BITS_(out) & ~is_nan) | ((bits | 0x00400000) & is_nan);
-        out = MIXPREC_F32S_FROM_(bits);
+        if (is_tanh && !slope)
+            result = (result & ~sign) | (bits & sign); /* -0 */
+        result = (result & ~is_nan) | ((bits | 0x00400000) & is_nan);
+        out = MIXPREC_F32S_FROM_(result);
         mixprec_store_f32s_(y + j, &out, n - j);
     }
 }
 MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
                                                 mixprec_activation activation, int slope) {
+    size_t j;
     (void)kernels;
     switch (activation) {
-#define MIXPREC_ROW_(name)                                                                                             \
+#define MIXPREC_ROW_(name, limit)                                                                                      \
     case MIXPREC_ACTIVATION_##name:                                                                                    \
         if (slope)                                                                                                     \
-            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, 1);                                             \
+            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, limit, 1);                                      \
         else                                                                                                           \
-            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, 0);                                             \
+            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, limit, 0);                                      \
         break;
-        MIXPREC_ROW_(RELU)
-        MIXPREC_ROW_(GELU)
-        MIXPREC_ROW_(GELU_TANH)
-        MIXPREC_ROW_(SILU)
-        MIXPREC_ROW_(TANH)
+        MIXPREC_ROW_(RELU, 0)
+        MIXPREC_ROW_(GELU, 0x41700000)      /* 15 */
+        MIXPREC_ROW_(GELU_TANH, 0x41800000) /* 16 */
+        MIXPREC_ROW_(SILU, 0x43480000)      /* 200 */
+        MIXPREC_ROW_(TANH, 0x42C80000)      /* 100: there the slope is 0 */
 #undef MIXPREC_ROW_
     case MIXPREC_ACTIVATION_NONE:
-        if (!slope)
-            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_NONE, 0);
+        for (j = 0; j < n && !slope; j++)
+            y[j] = x[j];
         break;
     }
 }
@@ -8578,8 +8569,21 @@ static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, si
     else
         mixprec_load_(t->kernels, dst, from, t->type, n);
 }
+/* The same where they are only read: f32 is not copied. */
+static const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
+    if (t->type == MIXPREC_F32)
+        return (const float *)(const void *)t->data + index;
+    mixprec_read_(block, t, index, n);
+    return block;
+}
+/* Where to compute what mixprec_write_ then stores: f32 in its place. */
+static float *mixprec_place_(float *block, const mixprec_tensor_ *t, size_t index) {
+    return t->type == MIXPREC_F32 ? (float *)(void *)t->data + index : block;
+}
 static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
     char *to = t->data + index * mixprec_size_of_(t->type);
+    if ((const char *)src == to)
+        return;
     if (n < 8 && t->type != MIXPREC_F32)
         mixprec_store_c_(to, t->type, src, n, &mixprec_nearest_);
     else
@@ -8614,15 +8618,17 @@ static double mixprec_lanes_sum_(double *lanes) {
 /* dy == NULL: forward. */
 MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
                                              mixprec_activation activation) {
-    float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_];
+    float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_], *to;
+    const float *from;
     size_t i, count;
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_read_(in, &x, i, count);
+        from = mixprec_view_(in, &x, i, count);
         if (dy)
             mixprec_read_(out, dy, i, count);
-        mixprec_activate_(y.kernels, out, in, count, activation, dy != NULL);
-        mixprec_write_(&y, i, out, count);
+        to = dy ? out : mixprec_place_(out, &y, i);
+        mixprec_activate_(y.kernels, to, from, count, activation, dy != NULL);
+        mixprec_write_(&y, i, to, count);
     }
 }
 
@@ -8656,13 +8662,14 @@ typedef struct mixprec_softmax_ {
 /* The maximum of a row, NaN aside. */
 MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
-    float block[MIXPREC_BLOCK_], most[MIXPREC_WIDTH_];
+    float buffer[MIXPREC_BLOCK_], most[MIXPREC_WIDTH_];
+    const float *block;
     mixprec_f32s_ max, in;
     size_t i, j, count;
     mixprec_load_f32s_(&max, NULL, 0, lowest);
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_read_(block, x, first + i, count);
+        block = mixprec_view_(buffer, x, first + i, count);
         for (j = 0; j < count; j += MIXPREC_WIDTH_) {
             mixprec_i32s_ above;
             mixprec_load_f32s_(&in, block + j, count - j, lowest);
@@ -8694,7 +8701,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(double *y, const float *x, size_t n
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    float block[MIXPREC_BLOCK_];
+    float buffer[MIXPREC_BLOCK_], *to;
+    const float *from;
     double e[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     int pass;
@@ -8708,8 +8716,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             if (pass && s->losses) {
                 s->losses[row] = 0;
                 if (target >= 0) {
-                    mixprec_read_(block, &s->x, first + (size_t)target, 1);
-                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)block[0] - max));
+                    from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1);
+                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)*from - max));
                 }
             }
             if (pass && !s->y.data)
@@ -8718,9 +8726,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
                 mixprec_f64s_ z;
                 mixprec_f32s_ out;
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                mixprec_read_(block, &s->x, first + i, count);
+                from = mixprec_view_(buffer, &s->x, first + i, count);
+                to = pass ? mixprec_place_(buffer, &s->y, first + i) : NULL;
                 if (!pass || (n > MIXPREC_BLOCK_ && !s->logarithm)) /* else they are still there */
-                    mixprec_exp_each_(e, block, count, max);
+                    mixprec_exp_each_(e, from, count, max);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                     z = *(mixprec_f64s_at_ *)(e + j);
                     if (!pass) {
@@ -8728,20 +8737,20 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
                         continue;
                     }
                     if (s->logarithm) {
-                        mixprec_load_f32s_(&out, block + j, count - j, 0);
+                        mixprec_load_f32s_(&out, from + j, count - j, 0);
                         z = (MIXPREC_TO_F64S_(out) - max) - log_sum;
                     } else {
                         MIXPREC_PRODUCT_(z, z, inverse);
                         z *= s->scale;
                     }
                     out = MIXPREC_TO_F32S_(z);
-                    *(mixprec_f32s_at_ *)(block + j) = out;
+                    mixprec_store_f32s_(to + j, &out, count - j);
                 }
                 if (pass && target >= 0 && (size_t)target - i < count)
-                    block[(size_t)target - i] =
+                    to[(size_t)target - i] =
                         mixprec_to_f32_((mixprec_times_(e[(size_t)target - i], inverse) - 1) * s->scale);
                 if (pass)
-                    mixprec_write_(&s->y, first + i, block, count);
+                    mixprec_write_(&s->y, first + i, to, count);
             }
             if (!pass) {
                 double sum = mixprec_lanes_sum_(lanes);
@@ -8759,7 +8768,8 @@ MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixp
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ dx,
                                                             mixprec_tensor_ dy, mixprec_tensor_ y, const int32_t *valid,
                                                             size_t rows, size_t columns) {
-    float g[MIXPREC_BLOCK_], p[MIXPREC_BLOCK_];
+    float g_buffer[MIXPREC_BLOCK_], p_buffer[MIXPREC_BLOCK_], *to;
+    const float *g, *p;
     size_t row, i, j, count;
     int pass;
     (void)kernels;
@@ -8769,21 +8779,24 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
         for (pass = 0; pass < 2; pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                mixprec_read_(g, &dy, first + i, count);
-                mixprec_read_(p, &y, first + i, count);
+                g = mixprec_view_(g_buffer, &dy, first + i, count);
+                p = mixprec_view_(p_buffer, &y, first + i, count);
+                to = mixprec_place_(g_buffer, &dx, first + i);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                     mixprec_f32s_ a, b;
                     mixprec_f64s_ product;
                     mixprec_load_f32s_(&a, g + j, count - j, 0);
                     mixprec_load_f32s_(&b, p + j, count - j, 0);
                     product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
-                    if (!pass)
+                    if (!pass) {
                         mixprec_add_lanes_(lanes, j, &product);
+                        continue;
+                    }
                     a = MIXPREC_TO_F32S_(product);
-                    *(mixprec_f32s_at_ *)(g + j) = a;
+                    mixprec_store_f32s_(to + j, &a, count - j);
                 }
                 if (pass)
-                    mixprec_write_(&dx, first + i, g, count);
+                    mixprec_write_(&dx, first + i, to, count);
             }
             sum = mixprec_lanes_sum_(lanes);
         }
@@ -8841,12 +8854,13 @@ static void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_te
 /* The mean of x, when power is 1, or of (x - centre)^2. */
 MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power,
                                              float centre) {
-    float block[MIXPREC_BLOCK_];
+    float buffer[MIXPREC_BLOCK_];
+    const float *block;
     double lanes[MIXPREC_LANES_] = {0};
     size_t n = g->segments * g->length, i, j, count, index;
     for (i = 0; i < n; i += count) {
         count = mixprec_group_block_(g, i, &index);
-        mixprec_read_(block, &norm->x, index, count);
+        block = mixprec_view_(buffer, &norm->x, index, count);
         for (j = 0; j < count; j += MIXPREC_WIDTH_) {
             mixprec_f32s_ in;
             mixprec_f64s_ x;
@@ -8874,7 +8888,8 @@ static void mixprec_norm_running_(float *running, double value, double momentum)
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float x[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
+    float buffer[MIXPREC_BLOCK_], *to, gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
+    const float *x;
     mixprec_group_ g = norm->group;
     size_t group, n = g.segments * g.length, i, j, count, index;
     (void)kernels;
@@ -8903,7 +8918,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
             count = mixprec_group_block_(&g, i, &index);
             mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
             mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
-            mixprec_read_(x, &norm->x, index, count);
+            x = mixprec_view_(buffer, &norm->x, index, count);
+            to = mixprec_place_(buffer, &norm->y, index);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                 mixprec_f32s_ h, a, b;
                 mixprec_load_f32s_(&h, x + j, count - j, 0);
@@ -8911,9 +8927,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
                 mixprec_load_f32s_(&b, beta + j, count - j, 0);
                 mixprec_normalise_(&h, mean, rstd);
                 h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
-                mixprec_store_f32s_(x + j, &h, count - j);
+                mixprec_store_f32s_(to + j, &h, count - j);
             }
-            mixprec_write_(&norm->y, index, x, count);
+            mixprec_write_(&norm->y, index, to, count);
         }
     }
 }
@@ -8930,7 +8946,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_add_(float *sums, size_t count, const mi
 /* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h: dx = rstd (g - mean g - h mean(g
    h)), without mean g for RMS norm. */
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float x[MIXPREC_BLOCK_], dy[MIXPREC_BLOCK_], gamma[MIXPREC_BLOCK_];
+    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], *to, gamma[MIXPREC_BLOCK_];
+    const float *x, *dy;
     mixprec_group_ layout = norm->group;
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
@@ -8941,8 +8958,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_group_block_(&layout, i, &index);
-                mixprec_read_(x, &norm->x, index, count);
-                mixprec_read_(dy, &norm->dy, index, count);
+                x = mixprec_view_(x_buffer, &norm->x, index, count);
+                dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
+                to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
                 mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                     mixprec_f32s_ h, d, g;
@@ -8958,7 +8976,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                     if (pass) {
                         g64 = ((g64 - mean_g) - h64 * along) * (double)rstd;
                         g = MIXPREC_TO_F32S_(g64);
-                        mixprec_store_f32s_(dy + j, &g, count - j);
+                        mixprec_store_f32s_(to + j, &g, count - j);
                         continue;
                     }
                     if (norm->dx.data) {
@@ -8978,7 +8996,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                         mixprec_norm_add_(norm->dgamma + i + j, count - j, &h64);
                 }
                 if (pass)
-                    mixprec_write_(&norm->dx, index, dy, count);
+                    mixprec_write_(&norm->dx, index, to, count);
             }
             mean_g = norm->centred ? mixprec_lanes_sum_(sums[0]) / (double)n : 0;
             along = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[1]) / (double)n);
@@ -8993,35 +9011,38 @@ MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, cons
 
 /* ---- bias, embedding, dropout ---- */
 
-/* sum += x, for the next of `count` numbers that are left. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_f32s_(float *sum, const float *x, size_t count) {
+/* sum = x + y, for the next of `count` numbers that are left. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_f32s_(float *sum, const float *x, const float *y, size_t count) {
     mixprec_f32s_ a, b;
-    mixprec_load_f32s_(&a, sum, count, 0);
-    mixprec_load_f32s_(&b, x, count, 0);
+    mixprec_load_f32s_(&a, x, count, 0);
+    mixprec_load_f32s_(&b, y, count, 0);
     a += b;
     mixprec_store_f32s_(sum, &a, count);
 }
 
 MIXPREC_NOINLINE_ void mixprec_bias_run_(mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
                                          size_t columns) {
-    float block[MIXPREC_BLOCK_], add[MIXPREC_BLOCK_];
+    float x_buffer[MIXPREC_BLOCK_], add_buffer[MIXPREC_BLOCK_], *to;
+    const float *from, *add = add_buffer;
     size_t row, i, j, count;
     for (row = 0; row < rows; row++)
         for (i = 0; i < columns; i += count) {
             count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
             if (row == 0 || columns > MIXPREC_BLOCK_) /* else it is still there */
-                mixprec_read_(add, &bias, i, count);
-            mixprec_read_(block, &x, row * columns + i, count);
+                add = mixprec_view_(add_buffer, &bias, i, count);
+            from = mixprec_view_(x_buffer, &x, row * columns + i, count);
+            to = mixprec_place_(x_buffer, &y, row * columns + i);
             for (j = 0; j < count; j += MIXPREC_WIDTH_)
-                mixprec_add_f32s_(block + j, add + j, count - j);
-            mixprec_write_(&y, row * columns + i, block, count);
+                mixprec_add_f32s_(to + j, from + j, add + j, count - j);
+            mixprec_write_(&y, row * columns + i, to, count);
         }
 }
 
 /* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
 MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
                                              size_t width, size_t ld) {
-    float block[MIXPREC_BLOCK_];
+    float buffer[MIXPREC_BLOCK_];
+    const float *block;
     size_t row, i, j, count;
     for (row = 0; row < rows; row++) {
         float *sum = sums;
@@ -9031,9 +9052,9 @@ MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, con
             sum += (size_t)to[row] * width;
         for (i = 0; i < width; i += count) {
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
-            mixprec_read_(block, &x, row * ld + i, count);
+            block = mixprec_view_(buffer, &x, row * ld + i, count);
             for (j = 0; j < count; j += MIXPREC_WIDTH_)
-                mixprec_add_f32s_(sum + i + j, block + j, count - j);
+                mixprec_add_f32s_(sum + i + j, sum + i + j, block + j, count - j);
         }
     }
 }
