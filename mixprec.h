@@ -2045,6 +2045,7 @@ typedef struct mixprec_kernels_ {
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
+    size_t few_rows[2]; /* by `wide`: up to so many rows, where not `direct`, mixprec_gemm_few_ may be used */
 } mixprec_kernels_;
 
 /* ---- elementary functions ---- */
@@ -3911,10 +3912,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
    again. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 size_t rows_there, size_t depth, const char *a,
-                                                                 size_t a_row, size_t a_step, const char *b,
-                                                                 size_t b_step, char *t, size_t ldt, int first) {
-    const size_t stride = ldt * (wide ? 8 : 4);
+                                                                 const int carry, size_t rows_there, size_t depth,
+                                                                 const char *a, size_t a_row, size_t a_step,
+                                                                 const char *b, size_t b_step, size_t b_panel, char *t,
+                                                                 size_t stride, int first) {
     const char *row[MIXPREC_TILE_ROWS_AVX2_];
     size_t at = 0;
     int i, j;
@@ -3924,15 +3925,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
         char *to = t;
         /* One of the two is used. A cast of an accumulator inside the loop would make gcc 12 spill: 25 instead of 50
            GFLOP/s on Zen 5. */
-        __m256 s[MIXPREC_TILE_ROWS_AVX2_][2];
-        __m256d w[MIXPREC_TILE_ROWS_AVX2_][2];
+        __m256 s[MIXPREC_TILE_ROWS_AVX2_][8];
+        __m256d w[MIXPREC_TILE_ROWS_AVX2_][8];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            s[i][j] = _mm256_setzero_ps();
-            w[i][j] = _mm256_setzero_pd();
+            const float *from = (const float *)(const void *)(t + (size_t)i * stride + (size_t)j * 32);
+            s[i][j] = carry && !first ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
+            w[i][j] = _mm256_castps_pd(s[i][j]);
         }
         for (p = 0; p < chunk; p++, at += a_step, b += b_step)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                const void *x = b + 32 * j, *y = row[i] + at;
+                const void *x = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
                 if (wide)
                     w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y),
                                               _mm256_loadu_pd((const double *)x), w[i][j]);
@@ -3945,7 +3947,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                 break;
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
-                if (!first)
+                if (!first && !carry)
                     sum = mixprec_add_avx2_(_mm256_loadu_ps((const float *)(const void *)(to + 32 * j)), sum, wide);
                 _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
             }
@@ -3969,7 +3971,8 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
     }
     /* The latency of the sums makes 1 to 3 rows of two vectors, and up to 6 of one, take as long as 4. */
 #define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
-    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, rows, depth, a, a_row, a_step, b, b_step, to, ld_to, first)
+    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, 0, rows, depth, a, a_row, a_step, b, b_step, 0, to,            \
+                            ld_to *size, first)
     if (wide && rows > 4)
         MIXPREC_TILE_AVX2_(6, 2, 1);
     else if (wide)
@@ -4005,31 +4008,100 @@ MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_
                                   1, wide);
 }
 
-/* 32 bytes, or the first `bytes` of them, of each of 8 rows (zeros for those that are not there), transposed in units
-   of 4 bytes, or, wide, of 8 bytes in two blocks of 4 rows. The type does not matter yet: narrow elements are cheaper
-   to transpose than the fp32 that they become. */
-MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src, size_t stride, size_t rows,
-                                                  size_t bytes, int wide) {
-    __m256i t[8];
-    int i;
-    size_t q;
-    for (q = 0; q < 8; q++) {
-        r[q] = _mm256_setzero_si256();
-        if (q < rows && bytes >= 32)
-            r[q] = _mm256_loadu_si256((const __m256i *)(const void *)(src + q * stride));
-        else if (q < rows)
-            mixprec_copy_(&r[q], src + q * stride, bytes);
+/* For few rows a part of a chunk at a time: the sums go on from what is there. */
+#define MIXPREC_FEW_AVX2_(rows, vectors, wide)                                                                         \
+    MIXPREC_AVX2_ static void mixprec_few_##rows##_##vectors##_##wide##_avx2_(                                         \
+        size_t depth, const char *a, size_t a_step, const char *b, size_t b_step, size_t b_panel, char *sums,          \
+        size_t ld, int starts) {                                                                                       \
+        mixprec_tile_body_avx2_(rows, vectors, wide, 1, rows, depth, a, wide ? 8 : 4, a_step, b, b_step, b_panel,      \
+                                sums, ld, starts);                                                                     \
     }
-    if (wide) {
+#define MIXPREC_ALL_FEW_AVX2_(X, wide)                                                                                 \
+    X(1, 2, wide) X(1, 8, wide) X(2, 2, wide) X(2, 4, wide) X(4, 2, wide) X(6, 2, wide)
+MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 0)
+MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
+#undef MIXPREC_FEW_AVX2_
+
+/* Products of up to 6 rows, in a panel of A with a_step bytes from one k to the next, and panels of 64 bytes of columns
+   of B, b_panel bytes apart and b_step from one k to the next. Rows of sums are ld bytes apart; `starts`: from 0. With 3
+   and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under way. */
+MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step,
+                                            const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld,
+                                            int starts, int wide) {
+    size_t count;
+    rows = rows > 2 ? rows + rows % 2 : rows;
+    for (; panels; panels -= count, b += count * b_panel, sums += count * 64) {
+        count = rows == 1 && panels >= 4 ? 4 : rows == 2 && panels >= 2 ? 2 : 1;
+        switch ((rows * 8 + count) * 2 + (size_t)wide) {
+#define MIXPREC_FEW_AVX2_(rows, vectors, wide)                                                                         \
+    case (rows * 8 + vectors / 2) * 2 + wide:                                                                          \
+        mixprec_few_##rows##_##vectors##_##wide##_avx2_(depth, a, a_step, b, b_step, b_panel, sums, ld, starts);       \
+        break;
+            MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 0)
+            MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
+#undef MIXPREC_FEW_AVX2_
+        default: break;
+        }
+    }
+}
+
+/* 32 bytes of each of 8 rows as lines of a panel, `line` bytes apart: 8 numbers for each k. Narrow elements are cheaper to
+   transpose than the fp32 that they become. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst, size_t line, const char *src,
+                                                                       size_t stride, const mixprec_dtype type) {
+    const char *const rows[3] = {src, src + 3 * stride, src + 6 * stride}; /* as in mixprec_tile_body_avx2_ */
+    __m256i r[8], t[8];
+    int i, k;
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] =
+        _mm256_loadu_si256((const __m256i *)(const void *)(rows[i / 3] + (size_t)(i % 3) * stride));
+    if (type == MIXPREC_F16 || type == MIXPREC_E4M3 || type == MIXPREC_E5M2) {
+        const int narrow = type != MIXPREC_F16;
+        char *far = dst + (narrow ? 16 : 8) * line; /* the lines of the upper 16 bytes */
+        /* Each step moves one bit of the row behind those of k, within 16 bytes. */
+        MIXPREC_UNROLL_ for (k = 0; k < 3; k++) {
+            MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+                t[2 * i] = narrow ? _mm256_unpacklo_epi8(r[i], r[i + 4]) : _mm256_unpacklo_epi16(r[i], r[i + 4]);
+                t[2 * i + 1] = narrow ? _mm256_unpackhi_epi8(r[i], r[i + 4]) : _mm256_unpackhi_epi16(r[i], r[i + 4]);
+            }
+            MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] = t[i];
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 8; i++) {
+            const __m256i zero = _mm256_setzero_si256();
+            t[0] = narrow ? _mm256_unpacklo_epi8(zero, r[i]) : r[i];
+            t[1] = _mm256_unpackhi_epi8(zero, r[i]);
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                if (k == 0 || narrow) {
+                    __m256i half = t[k];
+                    __m256 x, y;
+                    if (type == MIXPREC_E4M3) { /* see mixprec_direct_halves_avx512_ */
+                        half = _mm256_and_si256(_mm256_srai_epi16(half, 1), _mm256_set1_epi16((short)0xBF80));
+                        half = _mm256_or_si256(half, _mm256_and_si256(_mm256_add_epi16(half, _mm256_set1_epi16(0x80)),
+                                                                      _mm256_set1_epi16(0x4000)));
+                    }
+                    x = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+                    y = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
+                    if (type == MIXPREC_E4M3) {
+                        x = _mm256_mul_ps(x, _mm256_set1_ps(256.0f));
+                        y = _mm256_mul_ps(y, _mm256_set1_ps(256.0f));
+                    }
+                    _mm256_storeu_ps((float *)(void *)dst, x);
+                    _mm256_storeu_ps((float *)(void *)far, y);
+                    dst += line;
+                    far += line;
+                }
+            }
+        }
+        return;
+    }
+    if (type == MIXPREC_F64) {
         MIXPREC_UNROLL_ for (i = 0; i < 8; i += 2) {
             t[i] = _mm256_unpacklo_epi64(r[i], r[i + 1]);
             t[i + 1] = _mm256_unpackhi_epi64(r[i], r[i + 1]);
         }
-        MIXPREC_UNROLL_ for (i = 0; i < 8; i += 4) {
-            r[i] = _mm256_permute2x128_si256(t[i], t[i + 2], 0x20);
-            r[i + 1] = _mm256_permute2x128_si256(t[i + 1], t[i + 3], 0x20);
-            r[i + 2] = _mm256_permute2x128_si256(t[i], t[i + 2], 0x31);
-            r[i + 3] = _mm256_permute2x128_si256(t[i + 1], t[i + 3], 0x31);
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 8; k += 4) {
+            const __m256i x = t[k + i % 2], y = t[k + i % 2 + 2];
+            _mm256_storeu_si256((__m256i *)(void *)(dst + (size_t)i * line + k * 8),
+                                i < 2 ? _mm256_permute2x128_si256(x, y, 0x20) : _mm256_permute2x128_si256(x, y, 0x31));
         }
         return;
     }
@@ -4043,101 +4115,61 @@ MIXPREC_AVX2_ static void mixprec_transpose_avx2_(__m256i r[8], const char *src,
         r[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
         r[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
-    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
-        t[i] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x20);
-        t[i + 4] = _mm256_permute2x128_si256(r[i], r[i + 4], 0x31);
-    }
-    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] = t[i];
-}
-
-/* 8 pairs of half-precision numbers: the first of each, then the second. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_split_half_avx2_(__m256 x[2], __m256i pairs, int e4m3) {
-    const __m256i firsts_then_seconds = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4,
-                                                         5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    pairs = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(pairs, firsts_then_seconds), 0xD8);
-    x[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(pairs));
-    x[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(pairs, 1));
-    if (e4m3) {
-        x[0] = _mm256_mul_ps(x[0], _mm256_set1_ps(256.0f));
-        x[1] = _mm256_mul_ps(x[1], _mm256_set1_ps(256.0f));
-    }
-}
-
-/* The numbers in 4 bytes of each of 8 rows, in order: 1 of fp32, 2 of 16 bits, 4 of 8 bits. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_expand_avx2_(__m256 x[4], __m256i word, mixprec_dtype type) {
-    const __m256i upper_bytes = _mm256_set1_epi32((int)0xFF00FF00u), bit14 = _mm256_set1_epi16(0x4000);
-    const __m256i order = /* bytes 0, 2, 1, 3: so that the pairs are (0, 1) and (2, 3) */
-        _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12,
-                         14, 13, 15);
-    __m256i half[2];
-    int i;
-    switch (type) {
-    case MIXPREC_F16: mixprec_split_half_avx2_(x, word, 0); break;
-    case MIXPREC_BF16:
-        x[0] = _mm256_castsi256_ps(_mm256_slli_epi32(word, 16));
-        x[1] = _mm256_castsi256_ps(_mm256_and_si256(word, _mm256_set1_epi32((int)0xFFFF0000u)));
-        break;
-    case MIXPREC_E4M3:
-    case MIXPREC_E5M2:
-        word = _mm256_shuffle_epi8(word, order);
-        half[0] = _mm256_slli_epi16(word, 8);
-        half[1] = _mm256_and_si256(word, upper_bytes);
-        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-            if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
-                half[i] = _mm256_srli_epi16(half[i], 1);
-                half[i] = _mm256_add_epi16(half[i], _mm256_and_si256(half[i], bit14));
-                half[i] = _mm256_or_si256(half[i],
-                                          _mm256_and_si256(_mm256_add_epi16(half[i], _mm256_set1_epi16(0x80)), bit14));
-            }
-            mixprec_split_half_avx2_(x + 2 * i, half[i], type == MIXPREC_E4M3);
+    MIXPREC_UNROLL_ for (i = 0; i < 8; i++) { /* 4 bytes of each row */
+        const __m256i word = i < 4 ? _mm256_permute2x128_si256(r[i % 4], r[i % 4 + 4], 0x20)
+                                   : _mm256_permute2x128_si256(r[i % 4], r[i % 4 + 4], 0x31);
+        if (type == MIXPREC_F32)
+            _mm256_storeu_si256((__m256i *)(void *)dst, word);
+        else {
+            _mm256_storeu_si256((__m256i *)(void *)dst, _mm256_slli_epi32(word, 16));
+            dst += line;
+            _mm256_storeu_si256((__m256i *)(void *)dst, _mm256_and_si256(word, _mm256_set1_epi32((int)0xFFFF0000u)));
         }
-        break;
-    default: x[0] = _mm256_castsi256_ps(word); break;
+        dst += line;
     }
 }
 
-/* Writes transposed lines to a panel, at most n rows of it. All 8 columns are written: those beyond the panel's width
-   spill into its next row, which is written later, or past its end, where the workspace has room. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(float *dst, size_t width, const __m256i r[8],
-                                                                  size_t n, mixprec_dtype type, size_t per_word) {
-    size_t q, i;
-    for (q = 0; q * per_word < n; q++) {
-        __m256 x[4];
-        mixprec_expand_avx2_(x, r[q], type);
-        for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
-            _mm256_storeu_ps(dst, x[i]);
+/* Not inlined: gcc 12 would keep all addresses for the next time, and have no registers left. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(char *dst, size_t line, const char *src, size_t stride,
+                                                              mixprec_dtype type) {
+    switch (type) {
+    case MIXPREC_F32: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F32); break;
+    case MIXPREC_F64: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F64); break;
+    case MIXPREC_F16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F16); break;
+    case MIXPREC_BF16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_BF16); break;
+    case MIXPREC_E4M3: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_E4M3); break;
+    default: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_E5M2); break;
     }
 }
 
+/* All 8 columns are written: those beyond the panel's width spill into its next line, which is written later, or past
+   its end, where the workspace has room. */
 MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, const char *src, mixprec_dtype type,
-                                                    size_t stride, size_t count, size_t depth, int wide) {
-    const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
-    size_t i, q, bytes;
-    for (bytes = 0; bytes < depth * size; bytes += 32, dst += 32 / size * width * to_size) {
-        /* A cache line of each of 8 rows before the next 8: with a power of two between rows they share one set. */
+                                                    size_t stride, size_t count, size_t depth) {
+    const size_t size = mixprec_size_of_(type), to_size = size == 8 ? 8 : 4, line = width * to_size;
+    const size_t lines = 32 / size;
+    size_t i, p, q, k, end;
+    /* A cache line of each of 8 rows before the next 8: with a power of two between rows they share one set. */
+    for (p = 0; p < depth; p = end) {
+        end = mixprec_min_(p + 2 * lines, depth);
         for (i = 0; i < width; i += 8) {
-            size_t left = mixprec_min_(32, depth * size - bytes), rows = mixprec_min_(8, count > i ? count - i : 0);
-            const char *from = src + i * stride + bytes;
-            float *to = (float *)(void *)(dst + i * to_size);
-            __m256i r[8];
-            for (q = 0; q < rows && bytes % 64 == 0; q++)
-                _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx2_(r, from, stride, rows, left, wide);
-            switch (type) {
-            case MIXPREC_F32: mixprec_pack_lines_avx2_(to, width, r, left / 4, MIXPREC_F32, 1); break;
-            case MIXPREC_F16: mixprec_pack_lines_avx2_(to, width, r, left / 2, MIXPREC_F16, 2); break;
-            case MIXPREC_BF16: mixprec_pack_lines_avx2_(to, width, r, left / 2, MIXPREC_BF16, 2); break;
-            case MIXPREC_E4M3: mixprec_pack_lines_avx2_(to, width, r, left, MIXPREC_E4M3, 4); break;
-            case MIXPREC_E5M2: mixprec_pack_lines_avx2_(to, width, r, left, MIXPREC_E5M2, 4); break;
-            default: /* f64: 8 columns, or 6 */
-                for (q = 0; q < left / 8; q++, to += width * 2) {
-                    _mm256_storeu_si256((__m256i *)(void *)to, r[q]);
-                    if (width - i >= 8)
-                        _mm256_storeu_si256((__m256i *)(void *)(to + 8), r[4 + q]);
-                    else
-                        _mm_storeu_si128((__m128i *)(void *)(to + 8), _mm256_castsi256_si128(r[4 + q]));
+            const size_t rows = mixprec_min_(8, count > i ? count - i : 0);
+            const char *const from = src + i * stride;
+            for (q = 0; q < rows; q++)
+                _mm_prefetch(from + p * size + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
+            for (q = p; q < end; q += lines) {
+                char *const to = dst + q * line + i * to_size;
+                if (rows == 8 && end - q >= lines)
+                    mixprec_pack_lines_avx2_(to, line, from + q * size, stride, type);
+                else { /* not all there: by way of buffers with zeros */
+                    const size_t there = mixprec_min_(lines, end - q);
+                    double edge[8][4] = {{0}}, panel[32 * 4];
+                    for (k = 0; k < rows; k++)
+                        mixprec_copy_(edge[k], from + q * size + k * stride, there * size);
+                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, (const char *)edge, 32, type);
+                    for (k = 0; k < there; k++)
+                        mixprec_copy_(to + k * line, (const char *)panel + k * 8 * to_size, 8 * to_size);
                 }
-                break;
             }
         }
     }
@@ -4145,20 +4177,23 @@ MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, con
 
 /* Elements that lie side by side in src as in the panel. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, size_t width, const char *src,
-                                                                  mixprec_dtype type, size_t stride, size_t count,
+                                                                  const mixprec_dtype type, size_t stride, size_t count,
                                                                   size_t depth) {
     const size_t size = mixprec_size_of_(type);
     size_t i, p;
-    for (p = 0; p < depth; p++, src += stride, dst += width)
-        for (i = 0; i < width; i += 8) {
-            double edge[8] = {0};
-            const void *from = src + i * size;
-            if (i + 8 > count) { /* not all there */
-                mixprec_copy_(edge, from, (count > i ? count - i : 0) * size);
-                from = edge;
-            }
-            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(from, type)); /* may spill as above */
+    for (p = 0; p < depth; p++, src += stride, dst += width) {
+        for (i = 0; i + 16 <= count; i += 16) {
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type));
+            _mm256_storeu_ps(dst + i + 8, mixprec_load8_avx2_(src + (i + 8) * size, type));
         }
+        for (; i + 8 <= count; i += 8)
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type)); /* may spill as above */
+        for (; i < width; i += 8) {                                               /* not all there */
+            double edge[8] = {0};
+            mixprec_copy_(edge, src + i * size, (count > i ? count - i : 0) * size);
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(edge, type));
+        }
+    }
 }
 
 MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld,
@@ -4168,7 +4203,7 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
     if (type == MIXPREC_F64 && along == wide) /* rare, or a plain copy */
         mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
     else if (!along)
-        mixprec_pack_across_avx2_((char *)dst, width, from, type, stride, count, depth, wide);
+        mixprec_pack_across_avx2_((char *)dst, width, from, type, stride, count, depth);
     else
         switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
@@ -7209,6 +7244,7 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
+    int few;                          /* nor here, but unpacked a little at a time */
     int small;                        /* all at once, and A in rows, not in panels */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
@@ -7220,6 +7256,11 @@ typedef struct mixprec_gemm_plan_ {
 } mixprec_gemm_plan_;
 
 #define MIXPREC_ALIGN_ 64
+#define MIXPREC_FEW_WIDTH_ 6    /* rows of a panel of A where there are few; */
+#define MIXPREC_FEW_DEPTH_ 32   /* how much of k of B is unpacked at a time, */
+#define MIXPREC_FEW_PANELS_ 4   /* how many panels of 64 bytes of columns, */
+#define MIXPREC_FEW_GROUP_ 1024 /* and in how many bytes of columns the sums of a chunk wait */
+#define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
 #define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks */
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
@@ -7312,7 +7353,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
                                  size_t limit) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
-    size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK);
+    size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
     plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
     if (plan->small)
         return;
@@ -7326,6 +7367,18 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     }
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
+    few_rows = kernels->few_rows[plan->wide];
+    if (plan->panels) /* those of an other width are for the tile kernel */
+        few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
+    else if (d->trans_b) /* with more rows or wider elements, panels of all the depth are as fast */
+        few_rows = mixprec_size_of_(d->b_type) < 4 ? mixprec_min_(few_rows, 4) : 0;
+    plan->few = m && m <= few_rows;
+    if (plan->few) {
+        plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
+        plan->rows = mixprec_round_up_(m, plan->width);
+        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
+    }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
@@ -7345,6 +7398,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
         if (plan->direct_b)
             plan->b_bytes = kernels->direct_bytes + plan->rows * kernels->direct_bytes_per_row;
+        if (plan->few)
+            plan->b_bytes = MIXPREC_FEW_BYTES_ + plan->rows * MIXPREC_FEW_GROUP_;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
@@ -7614,6 +7669,66 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
                         width * mixprec_size_of_(plan->panels_type), 2, t + j, ldt, first, scratch);
 }
 
+#if defined(MIXPREC_HAS_AVX2_)
+/* Few rows times columns of a B that is unpacked into the L1 cache a little at a time, or used where it lies. AVX-512
+   machines run this for f64: memory limits them. */
+static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t rows,
+                              size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt, int first,
+                              char *scratch) {
+    const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
+    const size_t group = (d->trans_b || plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
+    const size_t ld = group * size, b_size = mixprec_size_of_(plan->panels ? plan->panels_type : d->b_type);
+    const int in_place = plan->panels ? b_size == size : !d->trans_b && mixprec_gemm_in_place_(plan, d->b_type, 0, 0);
+    char *const sums = scratch + MIXPREC_FEW_BYTES_;
+    size_t j, q, p, i, width, end, chunk, count, n, line;
+    for (j = 0; j < columns; j += group)
+        for (chunk = 0, width = mixprec_min_(group, columns - j); chunk < depth; chunk = end) {
+            end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+            for (p = chunk; p < end; p += count)
+                for (q = 0, count = mixprec_min_(MIXPREC_FEW_DEPTH_, end - p); q < width; q += n) {
+                    const size_t at = column + j + q, k = from + p;
+                    const char *b = scratch;
+                    size_t b_step = 64, b_panel = count * 64;
+                    n = mixprec_min_(MIXPREC_FEW_PANELS_ * tile, width - q);
+                    if (plan->panels && in_place) {
+                        b = mixprec_gemm_panel_(plan, d, at, k);
+                        b_panel = d->k * 64;
+                    } else if (plan->panels)
+                        mixprec_gemm_unpack_(plan, d, scratch, at, n, k, count);
+                    else if (in_place && n % tile == 0) {
+                        b = mixprec_element_(d->b, d->b_type, d->ldb, k, at);
+                        b_step = d->ldb * size;
+                        b_panel = 64;
+                    } else
+                        for (i = 0; i < n; i += tile)
+                            mixprec_pack_avx2_(scratch + i * size * count, tile,
+                                               d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, at + i, k)
+                                                          : mixprec_element_(d->b, d->b_type, d->ldb, k, at + i),
+                                               d->b_type, d->ldb, !d->trans_b, mixprec_min_(tile, n - i), count,
+                                               plan->wide);
+                    for (i = 0; i < count && !plan->panels && !d->trans_b; i++) { /* what comes next of these columns */
+                        const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + count + i, at);
+                        for (line = 0; line < n * b_size; line += 64)
+                            _mm_prefetch(next + line, _MM_HINT_T1);
+                    }
+                    for (i = 0; i < rows; i += plan->width)
+                        mixprec_few_avx2_(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count,
+                                          a + i * depth * size + p * a_step, a_step, b, b_step, b_panel,
+                                          sums + i * ld + q * size, ld, p == chunk, plan->wide);
+                }
+            for (i = 0; i < rows; i++) {
+                char *to = t + (i * ldt + j) * size;
+                if (first && chunk == 0)
+                    mixprec_copy_(to, sums + i * ld, width * size);
+                else if (plan->wide)
+                    mixprec_add_f64_((double *)(void *)to, (double *)(void *)(sums + i * ld), width);
+                else
+                    mixprec_add_f32_((float *)(void *)to, (float *)(void *)(sums + i * ld), width);
+            }
+        }
+}
+#endif
+
 /* C = beta C, where alpha or k is 0. */
 MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                  const mixprec_gemm_range_ *part) {
@@ -7687,7 +7802,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 const char *b_panels = b;
                 depth = mixprec_min_(plan->depth, piece_end - p);
                 b_stride = tile_columns * depth * plan->size;
-                if (plan->direct_b) {
+                if (plan->direct_b || plan->few) {
                     /* nothing to prepare */
                 } else if (plan->panels && !plan->b_bytes) {
                     b_panels = mixprec_gemm_panel_(plan, d, j, p);
@@ -7707,7 +7822,12 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     if (!plan->whole_a)
                         mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
                                            i, rows, p, depth);
-                    if (plan->direct_b)
+#if defined(MIXPREC_HAS_AVX2_)
+                    if (plan->few)
+                        mixprec_gemm_few_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
+                    else
+#endif
+                        if (plan->direct_b)
                         mixprec_gemm_direct_(plan, d, (const float *)(const void *)panels, rows, j, columns, p, depth,
                                              (float *)(void *)sums, ldt, p == piece, b);
                     else
@@ -9276,7 +9396,10 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...)                                                                                     \
+    0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                                      \
+        0, 0                                                                                                           \
+    }
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -9313,13 +9436,14 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
-    MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
-                                             64, 512, 512, mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, 0, 0, 0, 0)};
+    MIXPREC_COMMON_C_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, 0, 0, 0, 0, {0, 0})};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
-                                                mixprec_tile_avx2_, mixprec_small_avx2_, NULL, 0, 0, 0, 0)};
+                                                mixprec_tile_avx2_, mixprec_small_avx2_, NULL, 0, 0, 0, 0, {32, 32})};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -9328,13 +9452,13 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_direct_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
-                          MIXPREC_DIRECT_BYTES_PER_ROW_)};
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, {0, 8})};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_,
-                                                mixprec_tile_neon_, NULL, NULL, 0, 0, 0, 0)};
+                                                mixprec_tile_neon_, NULL, NULL, 0, 0, 0, 0, {0, 0})};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -9362,17 +9486,17 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, NULL, 0, 0, 0, 0)};
+                          mixprec_tile_pairs_avx512_, NULL, NULL, 0, 0, 0, 0, {0, 0})};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, 0, 0, 0, 0)};
+                          mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, 0, 0, 0, 0, {0, 0})};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_COMMON_NEON_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, 0, 0, 0, 0)};
+                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, 0, 0, 0, 0, {0, 0})};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */

@@ -605,7 +605,7 @@ static void test_tile_sizes(void) {
         }
 }
 
-/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 8, 16 and 32
+/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 6, 8, 16 and 32
    rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
 static void test_few_rows(void) {
     static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300};
@@ -618,6 +618,8 @@ static void test_few_rows(void) {
                                   1 + random_below(40), random_below(2) ? ns[random_below(13)] : 1 + random_below(200),
                                   random_below(2) ? ks[random_below(16)] : 1 + random_below(700));
         randomise(&p);
+        if (random_below(4) == 0) /* f64 with f64 is one pair in 36 */
+            p.a_type = p.b_type = random_below(2) ? MIXPREC_F64 : MIXPREC_F32;
         if (random_below(2)) /* no epilogue: the kernels work in C itself */
             p.c_type = MIXPREC_F32, p.alpha = 1, p.beta = 0;
         if (random_below(4) == 0)
