@@ -1521,9 +1521,9 @@ MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item
 
 /* Reads what was saved into the items, which must have the same names, kinds, dtypes and lengths in the same order, and
    delayed scaling the same history lengths. The whole stream is read and checked before any data is written, and then
-   read again: nothing is half loaded. Bytes that follow the checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint;
-   MIXPREC_ERR_VERSION: of a later version; MIXPREC_ERR_TRUNCATED; MIXPREC_ERR_CHECKSUM; MIXPREC_ERR_MISMATCH: other items
-   than these. Also those of saving. */
+   read again: nothing is half loaded, unless `read` fails only then, or gives other bytes. Bytes that follow the
+   checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint; MIXPREC_ERR_VERSION: of a later version;
+   MIXPREC_ERR_TRUNCATED; MIXPREC_ERR_CHECKSUM; MIXPREC_ERR_MISMATCH: other items than these. Also those of saving. */
 MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
                                                    mixprec_read read, void *context);
 
@@ -1659,8 +1659,9 @@ MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void 
                                                       const int32_t *tokens, size_t count, size_t vocabulary,
                                                       size_t width);
 
-/* Dropout: y[i] = x[i] / (1 - probability), or 0 where mixprec_random_bits(seed, offset + i) < 2^32 probability. The
-   same call on dy is the backward pass: the mask is not stored. MIXPREC_ERR_PARAMETER unless 0 <= probability <= 1. */
+/* Dropout: y[i] = x[i] * fp32(1 / (1 - probability)), or 0 where mixprec_random_bits(seed, offset + i) < 2^32
+   probability. The same call on dy is the backward pass: the mask is not stored. MIXPREC_ERR_PARAMETER unless 0 <=
+   probability <= 1. */
 MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
                                            float probability, uint64_t seed, uint64_t offset);
 
@@ -5616,8 +5617,9 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             _mm512_setzero_ps();
         for (; at < end; at += 64) {
             const size_t bytes = mixprec_min_(64, end - at);
-            /* At the end of the rows, the next columns; the address is only prefetched. */
-            const char *ahead = b + at + lead + (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes);
+            /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B. */
+            const char *ahead = (const char *)((uintptr_t)b + at + lead +
+                                               (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
             __m512i words[64], halves[128];
             size_t q, k;
             for (q = 0; q < (size_t)vectors; q++) {
@@ -5782,7 +5784,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
         d->buffers[0] = to;
         d->buffers[1] = b;
         next = from;
-        ahead = fill ? from + MIXPREC_DIRECT_LEAD_ + (from < d->last ? 0 : d->jump) : NULL;
+        ahead = fill ? (const char *)((uintptr_t)from + MIXPREC_DIRECT_LEAD_ + (from < d->last ? 0 : d->jump)) : NULL;
         while (left) {
             __m256 r[4];
             if (left < 4) {
@@ -9963,6 +9965,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     if (d->packed_size) {
         plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
         plan->panels_type = mixprec_packed_type_(d->b_type);
+        extents[MIXPREC_B_].rows = 1;
+        extents[MIXPREC_B_].stride = 0;
+        extents[MIXPREC_B_].bytes = extents[MIXPREC_B_].width = d->packed_size;
     }
     plan->whole.last = batch;
     plan->whole.row = d->row_begin;
@@ -10041,18 +10046,13 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
     const char *c_low, *low;
     size_t c_span, span, i, j;
     mixprec_gemm_desc left, right;
-    int x, ascending = 1, packed = d->packed_size != 0;
+    int x, ascending = 1;
     for (i = 0; i < d->batch; i++)
         if ((d->c_array ? !d->c_array[i] : !d->c) ||
             (!plan->nothing && ((d->a_array ? !d->a_array[i] : !d->a) || (d->b_array ? !d->b_array[i] : !d->b))))
             return MIXPREC_ERR_NULL;
     c_span = mixprec_gemm_span_(d, MIXPREC_C_, extents[MIXPREC_C_].bytes, &c_low);
-    for (x = MIXPREC_A_; x <= MIXPREC_B_ && !plan->nothing; x++) {
-        if (x == MIXPREC_B_ && packed) {
-            if (mixprec_overlap_(c_low, c_span, d->b, d->packed_size))
-                return MIXPREC_ERR_OVERLAP;
-            continue;
-        }
+    for (x = MIXPREC_A_; x <= (d->packed_size ? MIXPREC_A_ : MIXPREC_B_) && !plan->nothing; x++) {
         span = mixprec_gemm_span_(d, x, extents[x].bytes, &low);
         if (!mixprec_overlap_(c_low, c_span, low, span))
             continue;
@@ -10065,10 +10065,12 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
                     return MIXPREC_ERR_OVERLAP;
             }
     }
+    single[MIXPREC_B_] = d->packed_size && !plan->nothing ? d->b : NULL;
+    single[MIXPREC_C_] = NULL;
     single[MIXPREC_SCALE_A_] = d->scale_a.values;
     single[MIXPREC_SCALE_B_] = d->scale_b.values;
     single[MIXPREC_BIAS_] = d->bias;
-    for (x = MIXPREC_SCALE_A_; x <= MIXPREC_BIAS_; x++)
+    for (x = MIXPREC_B_; x <= MIXPREC_BIAS_; x++)
         for (i = 0; i < d->batch && single[x] && mixprec_overlap_(c_low, c_span, single[x], extents[x].bytes); i++) {
             mixprec_gemm_product_(d, i, &left);
             if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], single[x], &extents[x]))

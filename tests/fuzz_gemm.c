@@ -319,7 +319,7 @@ static void draw_enums(void) {
 
 /* Everything but the data; returns 0 where that would be too much work or memory. */
 static int draw_descriptor(void) {
-    static const double factors[] = {1, 0, 2, 0.3, -1, 1e-42, 1e300, -0.0};
+    static const double factors[] = {1, 0, 2, 0.3, -1, 1e-42, 1e300, -0.0, (double)NAN};
     static double alpha_value, beta_value;
     memset(&d, 0, sizeof d);
     sizes = data_errors = maybe = 0;

@@ -1586,6 +1586,44 @@ static void test_overlap(void) {
     CHECK(interleaved > 100, "%ld interleaved", interleaved);
 }
 
+/* A packed B may lie between matrices of C, as blocks from an allocator do; within one, it is refused. */
+static void test_packed_between(void) {
+    static uint64_t block[64]; /* C in the first 16 words and in the last, B between */
+    static float ones[16];
+    static unsigned char workspace[1 << 16];
+    mixprec_gemm_desc d;
+    void *c_array[2];
+    size_t size = 0, i;
+    mixprec_status status;
+    memset(&d, 0, sizeof d);
+    for (i = 0; i < 16; i++)
+        ones[i] = 1;
+    d.m = d.n = d.k = 4;
+    d.a = d.b = ones;
+    d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+    d.isa = MIXPREC_ISA_C;
+    status = mixprec_gemm_pack_b_size(&d, &size);
+    CHECK(status == MIXPREC_OK && size <= 32 * sizeof *block, "%zu bytes, status %d", size, (int)status);
+    status = mixprec_gemm_pack_b(&d, block + 16, size);
+    CHECK(status == MIXPREC_OK, "pack_b: status %d", (int)status);
+    d.b = block + 16;
+    d.packed_size = size;
+    d.batch = 2;
+    d.c_array = c_array;
+    d.workspace = workspace;
+    d.workspace_size = sizeof workspace;
+    for (i = 0; i < 2; i++) {
+        c_array[i] = block;
+        c_array[1 - i] = block + 48;
+        status = mixprec_gemm_ex(&d);
+        CHECK(status == MIXPREC_OK, "B between matrices of C: status %d", (int)status);
+        CHECK(((float *)c_array[0])[15] == 4 && ((float *)c_array[1])[15] == 4, "wrong sums");
+    }
+    c_array[1] = block + 16 + size / 8 - 1;
+    status = mixprec_gemm_ex(&d);
+    CHECK(status == MIXPREC_ERR_OVERLAP, "C on the end of B: status %d", (int)status);
+}
+
 static void test_packed_errors(void) {
     static const mixprec_dtype no_dtypes[] = {MIXPREC_NONE, MIXPREC_E2M1, (mixprec_dtype)MIXPREC_DTYPE_COUNT};
     mixprec_gemm_desc pack, plain;
@@ -1771,6 +1809,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: scales that are none", test_bad_scales},
         {"gemm_ex: arrays of pointers", test_bad_pointers},
         {"gemm_ex: overlap", test_overlap},
+        {"gemm_ex: a packed matrix between those of C", test_packed_between},
         {"gemm_ex: wrong packed matrices", test_packed_errors},
     };
     pthread_t workers[POOL_WORKERS];
