@@ -2014,6 +2014,8 @@ typedef struct mixprec_kernels_ {
        f32, f16 or bf16 to e4m3 or e5m2. `block` is a multiple of MIXPREC_UNIT_, too, or not below n. May be NULL. */
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
                    const float *factors);
+    /* mixprec_block_scale_ of each of n numbers, a multiple of 8, given as bits; and its inverse. May be NULL. */
+    void (*block_scales)(float *factors, float *inverses, const uint32_t *amax, size_t n, float max, int power_of_two);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
@@ -4380,6 +4382,30 @@ MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type
         mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F16, n, block, factors);
     else
         mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+}
+
+/* Through f64, which changes nothing and which -ffast-math does not approximate. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_quotients_avx2_(__m256d a, __m256 b) {
+    __m128 low = _mm256_cvtpd_ps(_mm256_div_pd(a, _mm256_cvtps_pd(_mm256_castps256_ps128(b))));
+    __m128 high = _mm256_cvtpd_ps(_mm256_div_pd(a, _mm256_cvtps_pd(_mm256_extractf128_ps(b, 1))));
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+}
+MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inverses, const uint32_t *amax, size_t n,
+                                                     float max, int power_of_two) {
+    const __m256i largest = _mm256_set1_epi32(0x7F7FFFFF), least = _mm256_set1_epi32(0x00800000);
+    const __m256i keep = _mm256_set1_epi32(power_of_two ? 0x7F800000 : -1), one = _mm256_set1_epi32(0x3F800000);
+    size_t i;
+    for (i = 0; i < n; i += 8) {
+        __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(amax + i)), factor;
+        __m256i positive = _mm256_cmpgt_epi32(bits, _mm256_setzero_si256());
+        __m256i finite = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7F800000), bits);
+        factor = _mm256_castps_si256(mixprec_quotients_avx2_(_mm256_set1_pd((double)max), _mm256_castsi256_ps(bits)));
+        factor = _mm256_max_epu32(_mm256_min_epu32(factor, largest), least);
+        factor = _mm256_blendv_epi8(one, factor, _mm256_and_si256(positive, finite));
+        factor = _mm256_and_si256(factor, keep);
+        _mm256_storeu_si256((__m256i *)(void *)(factors + i), factor);
+        _mm256_storeu_ps(inverses + i, mixprec_quotients_avx2_(_mm256_set1_pd(1.0), _mm256_castsi256_ps(factor)));
+    }
 }
 #endif
 
@@ -8032,7 +8058,7 @@ typedef struct mixprec_quant_strip_ {
     const mixprec_quantize_desc *d;
     const mixprec_kernels_ *kernels;
     size_t row, rows, first, width, block;
-    uint32_t amax[MIXPREC_BLOCK_]; /* of each block, a code of src_type */
+    uint32_t amax[MIXPREC_BLOCK_]; /* of each block, a code of src_type, then fp32 bits */
     float factors[MIXPREC_BLOCK_];
 } mixprec_quant_strip_;
 
@@ -8071,6 +8097,7 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, int fused) {
 
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
     const mixprec_dtype src_type = d->src_type;
+    const mixprec_layout_ *layout = mixprec_layout_of_(src_type);
     const float max = mixprec_quant_max_(d->dst_type);
     /* With a scale that is given, strips that stay in L1 between amax, which finds a NaN, and the rest. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
@@ -8091,7 +8118,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
             float *scales =
                 d->scale ? d->scales : d->scales + s.row / block_rows * d->scales_ld + s.first / block_columns;
             uint32_t strip_largest = 0;
-            size_t blocks, i;
+            size_t blocks, i, done = 0;
             s.width = d->columns - s.first;
             if ((s.width - 1) / block_columns >= blocks_wide)
                 s.width = blocks_wide * block_columns;
@@ -8103,11 +8130,17 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                     kernels->amax(s.amax, (const char *)d->src + (i * d->src_ld + s.first) * mixprec_size_of_(src_type),
                                   mixprec_size_of_(src_type), s.width, block_columns);
             for (i = 0; i < blocks; i++) {
-                uint32_t bits =
-                    src_type == MIXPREC_F32 ? s.amax[i] : mixprec_widen_(s.amax[i], mixprec_layout_of_(src_type));
-                strip_largest = bits > strip_largest ? bits : strip_largest;
-                s.factors[i] =
-                    d->scale ? *d->scale : mixprec_block_scale_(mixprec_f32_from_bits_(bits), max, d->power_of_two);
+                if (src_type != MIXPREC_F32)
+                    s.amax[i] = mixprec_widen_(s.amax[i], layout);
+                strip_largest = s.amax[i] > strip_largest ? s.amax[i] : strip_largest;
+            }
+            if (kernels->block_scales && !d->scale) {
+                done = blocks / 8 * 8;
+                kernels->block_scales(s.factors, scales, s.amax, done, max, d->power_of_two);
+            }
+            for (i = done; i < blocks; i++) {
+                s.factors[i] = d->scale ? *d->scale
+                                        : mixprec_block_scale_(mixprec_f32_from_bits_(s.amax[i]), max, d->power_of_two);
                 scales[i] = mixprec_f32_from_bits_(0x3F800000u) / s.factors[i];
             }
             largest = strip_largest > largest ? strip_largest : largest;
@@ -9388,9 +9421,9 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_AMAX_KERNEL_(kernel) kernel
 #endif
 #ifdef MIXPREC_NO_QUANT
-#define MIXPREC_NARROW_KERNEL_(kernel) NULL
+#define MIXPREC_QUANT_KERNELS_(...) NULL, NULL
 #else
-#define MIXPREC_NARROW_KERNEL_(kernel) kernel
+#define MIXPREC_QUANT_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_OPTIM
 #define MIXPREC_OPTIM_KERNELS_(...) NULL, NULL, NULL
@@ -9416,25 +9449,27 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_NARROW_KERNEL_(NULL),                                           \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
     MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx2_),                        \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_block_scales_avx2_),                                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx2_)                                        \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_), MIXPREC_NARROW_KERNEL_(mixprec_narrow_avx512_),                      \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_NARROW_KERNEL_(NULL),                                           \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
