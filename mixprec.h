@@ -1536,9 +1536,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
 #ifndef MIXPREC_NO_LAYERS
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
-   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums and transcendental functions in f64, each sum in index order; results
-   are narrowed to nearest even with the IEEE overflow policy, so that an overflow of a gradient reaches the scaler as
-   Inf or NaN. Nothing is allocated, and the bits are the same on every instruction set and compiler. Matrices are rows
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums and transcendental functions in f64: element i of a row, or of an
+   image's channel, goes to lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even
+   with the IEEE overflow policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are the same on every instruction set and compiler. Matrices are rows
    x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
@@ -2302,7 +2302,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
    sqrt(2/pi) (x + 0.044715 x^3). tanh, with u = -2x, is (e - 1) / (e + 1); e - 1 loses nothing near 0. For the slopes:
    s = 1 / (1 + e), c = 1 - s = e s, exact enough where s is near 1. */
 MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation activation, int slope) {
-    mixprec_f64s_ z = *x, u = -z, e, scale, y;
+    mixprec_f64s_ z = *x, y = z, u = -z, e, scale;
     if (activation == MIXPREC_ACTIVATION_TANH)
         u = slope ? -2 * z : 2 * z;
     if (activation == MIXPREC_ACTIVATION_GELU_TANH) {
@@ -2340,15 +2340,24 @@ MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation
 
 /* y = activation(x), or, slope, y *= its derivative at x; in f64, rounded once. Beyond +-limit the function is in f32
    what it is at +-Inf: x, 1, -0, or, where x is NaN, that, quiet; so is the slope, 1 or 0. */
-MIXPREC_FORCE_INLINE_ void mixprec_activate_each_(float *y, const float *x, size_t n, mixprec_activation activation,
-                                                  int32_t limit, int slope) {
+MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
+                                                mixprec_activation activation, int slope) {
+    static const int32_t limits[] = {0, 0, 0x41700000, 0x41800000, 0x43480000, 0x42C80000}; /* 15, 16, 200, 100 */
     const int32_t sign = (int32_t)-0x7FFFFFFF - 1, one = 0x3F800000;
     const int is_tanh = activation == MIXPREC_ACTIVATION_TANH;
+    const int32_t limit = limits[activation];
     size_t j;
+    (void)kernels;
+    if (activation == MIXPREC_ACTIVATION_NONE) {
+        for (j = 0; j < n && !slope; j++)
+            y[j] = x[j];
+        return;
+    }
     for (j = 0; j < n; j += MIXPREC_WIDTH_) {
         mixprec_f32s_ in, out;
         mixprec_i32s_ bits, positive, beyond, is_nan, result;
         mixprec_load_f32s_(&in, x + j, n - j, 0);
+        out = in;
         bits = MIXPREC_F32S_BITS_(in);
         positive = MIXPREC_WHERE_F32S_(bits > 0);
         beyond = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > limit);
@@ -2375,30 +2384,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_activate_each_(float *y, const float *x, size
         result = (result & ~is_nan) | ((bits | 0x00400000) & is_nan);
         out = MIXPREC_F32S_FROM_(result);
         mixprec_store_f32s_(y + j, &out, n - j);
-    }
-}
-MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
-                                                mixprec_activation activation, int slope) {
-    size_t j;
-    (void)kernels;
-    switch (activation) {
-#define MIXPREC_ROW_(name, limit)                                                                                      \
-    case MIXPREC_ACTIVATION_##name:                                                                                    \
-        if (slope)                                                                                                     \
-            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, limit, 1);                                      \
-        else                                                                                                           \
-            mixprec_activate_each_(y, x, n, MIXPREC_ACTIVATION_##name, limit, 0);                                      \
-        break;
-        MIXPREC_ROW_(RELU, 0)
-        MIXPREC_ROW_(GELU, 0x41700000)      /* 15 */
-        MIXPREC_ROW_(GELU_TANH, 0x41800000) /* 16 */
-        MIXPREC_ROW_(SILU, 0x43480000)      /* 200 */
-        MIXPREC_ROW_(TANH, 0x42C80000)      /* 100: there the slope is 0 */
-#undef MIXPREC_ROW_
-    case MIXPREC_ACTIVATION_NONE:
-        for (j = 0; j < n && !slope; j++)
-            y[j] = x[j];
-        break;
     }
 }
 MIXPREC_BOTH_(mixprec_activate_,
@@ -8717,7 +8702,7 @@ typedef struct mixprec_tensor_ {
     mixprec_dtype type;
 } mixprec_tensor_;
 
-static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
     const char *from = t->data + index * mixprec_size_of_(t->type);
     if (n < 8 && t->type != MIXPREC_F32) /* not a whole unit for so few */
         mixprec_load_c_(dst, from, t->type, n);
@@ -8725,7 +8710,7 @@ static void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, si
         mixprec_load_(t->kernels, dst, from, t->type, n);
 }
 /* The same where they are only read: f32 is not copied. */
-static const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
+MIXPREC_NOINLINE_ const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
     if (t->type == MIXPREC_F32)
         return (const float *)(const void *)t->data + index;
     mixprec_read_(block, t, index, n);
@@ -8735,7 +8720,7 @@ static const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t
 static float *mixprec_place_(float *block, const mixprec_tensor_ *t, size_t index) {
     return t->type == MIXPREC_F32 ? (float *)(void *)t->data + index : block;
 }
-static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
     char *to = t->data + index * mixprec_size_of_(t->type);
     if ((const char *)src == to)
         return;
@@ -8746,7 +8731,7 @@ static void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *
 }
 
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
-static float mixprec_inverse_root_(double x) {
+MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
     if (bits << 1 == 0)
         return mixprec_f32_from_bits_(0x7F800000u);
@@ -8760,7 +8745,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_lanes_(double *lanes, size_t j, const mix
     mixprec_f64s_at_ *to = (mixprec_f64s_at_ *)(lanes + j % MIXPREC_LANES_);
     *to += *x;
 }
-static double mixprec_lanes_sum_(double *lanes) {
+MIXPREC_NOINLINE_ double mixprec_lanes_sum_(double *lanes) {
     size_t step, i;
     for (step = MIXPREC_LANES_ / 2; step; step /= 2)
         for (i = 0; i < step; i++)
@@ -8795,7 +8780,7 @@ static double mixprec_log_sum_(double sum) {
 }
 
 /* Elements [from, to) of a tensor become 0: what a mask hides. */
-static void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
+MIXPREC_NOINLINE_ void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
     const size_t size = mixprec_size_of_(t->type);
     size_t i;
     for (i = from * size; i < to * size; i++)
@@ -8971,11 +8956,47 @@ typedef struct mixprec_group_ {
     size_t first, segments, length, stride;
 } mixprec_group_;
 
-/* The block of elements at `position` of the group: where it is in the tensor, and how many they are. */
+/* The block of elements at `position` of the group: where it is in the tensor, and how many they are; one of each of so
+   many segments where these have only one. */
 static size_t mixprec_group_block_(const mixprec_group_ *g, size_t position, size_t *index) {
     size_t inside = position % g->length;
     *index = g->first + position / g->length * g->stride + inside;
-    return mixprec_min_(g->length - inside, MIXPREC_BLOCK_);
+    return mixprec_min_(g->length == 1 ? g->segments - position : g->length - inside, MIXPREC_BLOCK_);
+}
+static void mixprec_copy_strided_(char *dst, size_t dst_step, const char *src, size_t src_step, size_t size, size_t n) {
+    size_t i;
+    for (; n; n--, dst += dst_step, src += src_step)
+        for (i = 0; i < size; i++)
+            dst[i] = src[i];
+}
+/* mixprec_view_, mixprec_place_ and mixprec_write_ of such a block. */
+MIXPREC_NOINLINE_ const float *mixprec_group_view_(float *block, const mixprec_tensor_ *t, const mixprec_group_ *g,
+                                                   size_t index, size_t n) {
+    const size_t size = mixprec_size_of_(t->type);
+    float together[MIXPREC_BLOCK_];
+    mixprec_tensor_ u = *t;
+    if (g->length > 1)
+        return mixprec_view_(block, t, index, n);
+    u.data = (char *)together;
+    mixprec_copy_strided_(u.data, size, t->data + index * size, g->stride * size, size, n);
+    mixprec_read_(block, &u, 0, n);
+    return block;
+}
+static float *mixprec_group_place_(float *block, const mixprec_tensor_ *t, const mixprec_group_ *g, size_t index) {
+    return g->length > 1 ? mixprec_place_(block, t, index) : block;
+}
+MIXPREC_NOINLINE_ void mixprec_group_write_(const mixprec_tensor_ *t, const mixprec_group_ *g, size_t index,
+                                            const float *src, size_t n) {
+    const size_t size = mixprec_size_of_(t->type);
+    float together[MIXPREC_BLOCK_];
+    mixprec_tensor_ u = *t;
+    if (g->length > 1) {
+        mixprec_write_(t, index, src, n);
+        return;
+    }
+    u.data = (char *)together;
+    mixprec_write_(&u, 0, src, n);
+    mixprec_copy_strided_(t->data + index * size, g->stride * size, u.data, size, size, n);
 }
 
 typedef struct mixprec_norm_ {
@@ -8993,8 +9014,8 @@ typedef struct mixprec_norm_ {
 } mixprec_norm_;
 
 /* n elements of gamma or beta, or what stands for them. */
-static void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, float absent, size_t group,
-                                     size_t position, float *dst, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, float absent,
+                                                size_t group, size_t position, float *dst, size_t n) {
     size_t i;
     if (t->data && !norm->by_group) {
         mixprec_read_(dst, t, position % norm->group.length, n);
@@ -9015,7 +9036,7 @@ MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mi
     size_t n = g->segments * g->length, i, j, count, index;
     for (i = 0; i < n; i += count) {
         count = mixprec_group_block_(g, i, &index);
-        block = mixprec_view_(buffer, &norm->x, index, count);
+        block = mixprec_group_view_(buffer, &norm->x, g, index, count);
         for (j = 0; j < count; j += MIXPREC_WIDTH_) {
             mixprec_f32s_ in;
             mixprec_f64s_ x;
@@ -9038,7 +9059,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *x, float mean, floa
     *x = MIXPREC_TO_F32S_(z);
 }
 
-static void mixprec_norm_running_(float *running, double value, double momentum) {
+MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
 }
 
@@ -9073,8 +9094,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
             count = mixprec_group_block_(&g, i, &index);
             mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
             mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
-            x = mixprec_view_(buffer, &norm->x, index, count);
-            to = mixprec_place_(buffer, &norm->y, index);
+            x = mixprec_group_view_(buffer, &norm->x, &g, index, count);
+            to = mixprec_group_place_(buffer, &norm->y, &g, index);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                 mixprec_f32s_ h, a, b;
                 mixprec_load_f32s_(&h, x + j, count - j, 0);
@@ -9084,7 +9105,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
                 h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
                 mixprec_store_f32s_(to + j, &h, count - j);
             }
-            mixprec_write_(&norm->y, index, to, count);
+            mixprec_group_write_(&norm->y, &g, index, to, count);
         }
     }
 }
@@ -9113,9 +9134,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_group_block_(&layout, i, &index);
-                x = mixprec_view_(x_buffer, &norm->x, index, count);
-                dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
-                to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
+                x = mixprec_group_view_(x_buffer, &norm->x, &layout, index, count);
+                dy = mixprec_group_view_(dy_buffer, &norm->dy, &layout, index, count);
+                to = pass ? mixprec_group_place_(dy_buffer, &norm->dx, &layout, index) : NULL;
                 mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                     mixprec_f32s_ h, d, g;
@@ -9151,7 +9172,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                         mixprec_norm_add_(norm->dgamma + i + j, count - j, &h64);
                 }
                 if (pass)
-                    mixprec_write_(&norm->dx, index, to, count);
+                    mixprec_group_write_(&norm->dx, &layout, index, to, count);
             }
             mean_g = norm->centred ? mixprec_lanes_sum_(sums[0]) / (double)n : 0;
             along = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[1]) / (double)n);

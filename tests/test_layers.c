@@ -901,6 +901,116 @@ static void test_bits(void) {
     }
 }
 
+/* ---- the same bits on each path of this machine ---- */
+
+/* Every loop that is compiled more than once, run on `kernels` with the same random shapes, dtypes and codes: Inf and
+   NaN too, at odd addresses. */
+static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
+    static tensor x, dy, gamma, out;
+    static float sums[2][MOST], statistics[2][64], losses[64];
+    uint64_t hash = seed;
+    mixprec_tensor_ X, DY, GAMMA, OUT;
+    mixprec_softmax_ softmax;
+    mixprec_norm_ norms;
+    int32_t valid[64], targets[64];
+    size_t rows, columns, n, i;
+    int kind;
+    random_state = seed;
+    rows = 1 + random_u32() % 5;
+    columns = 1 + random_u32() % (seed % 2 ? 70 : 700);
+    n = rows * columns;
+    fill(&x, dtypes[random_u32() % DTYPE_COUNT], n, seed % 3 ? 3 : 60);
+    fill(&dy, dtypes[random_u32() % DTYPE_COUNT], n, 1);
+    fill(&gamma, dtypes[random_u32() % DTYPE_COUNT], columns, 1);
+    shape(&out, dtypes[random_u32() % DTYPE_COUNT], n);
+    memset(sums, 0, sizeof sums);
+    for (i = 0; i < rows; i++) {
+        valid[i] = (int32_t)(random_u32() % (columns + 1));
+        targets[i] = (int32_t)(random_u32() % (columns + 1)) - 1;
+    }
+    if (x.type == MIXPREC_F32)
+        for (i = 0; i < n; i++) /* every magnitude */
+            if (random_u32() % 4 == 0)
+                x.code.bits32[i + 1] = random_u32() % 8 ? random_u32() & 0xDFFFFFFF : 0x7F800000 | random_u32() << 31;
+#define AS(tensor_, t)                                                                                                 \
+    tensor_.kernels = kernels;                                                                                         \
+    tensor_.data = (char *)memory(&t);                                                                                 \
+    tensor_.type = t.type
+    AS(X, x);
+    AS(DY, dy);
+    AS(GAMMA, gamma);
+    AS(OUT, out);
+#define ADD_OUT                                                                                                        \
+    for (i = 0; i < n; i++) { /* a NaN is a NaN */                                                                     \
+        uint32_t code = code_at(&out, i);                                                                              \
+        code = isnan(mixprec_decode(code, out.type)) ? 0 : code;                                                       \
+        hash = hash_bytes(hash, &code, 4);                                                                             \
+    }
+    for (kind = 0; kind <= (int)MIXPREC_ACTIVATION_TANH; kind++) {
+        mixprec_activate_run_(OUT, NULL, X, n, (mixprec_activation)kind);
+        ADD_OUT
+        mixprec_activate_run_(OUT, &DY, X, n, (mixprec_activation)kind);
+        ADD_OUT
+    }
+    for (kind = 0; kind < 4; kind++) { /* softmax, its logarithm, with a mask, cross-entropy */
+        memset(&softmax, 0, sizeof softmax);
+        softmax.x = X;
+        softmax.y = OUT;
+        softmax.rows = rows;
+        softmax.columns = columns;
+        softmax.logarithm = kind == 1;
+        softmax.valid = kind == 2 ? valid : NULL;
+        softmax.targets = kind == 3 ? targets : NULL;
+        softmax.losses = kind == 3 ? losses : NULL;
+        softmax.scale = kind == 3 ? 0.3 : 1;
+        mixprec_softmax_run_(kernels, &softmax);
+        ADD_OUT
+    }
+    for (i = 0; i < rows; i++)
+        hash = isnan(losses[i]) ? hash : hash_bytes(hash, &losses[i], 4);
+    mixprec_softmax_backward_run_(kernels, OUT, DY, X, valid, rows, columns);
+    ADD_OUT
+    for (kind = 0; kind < 4; kind++) { /* of rows, of rows by RMS, of channels, of channels with one pixel */
+        size_t parameters = kind == 3 ? columns : kind == 2 ? rows : columns;
+        if (kind == 3 && columns > 64)
+            continue;
+        if (kind < 2)
+            mixprec_norm_rows_(&norms, rows, columns);
+        else
+            mixprec_norm_channels_(&norms, kind == 2 ? 1 : rows, kind == 2 ? rows : columns, kind == 2 ? columns : 1);
+        norms.centred = kind != 1;
+        norms.epsilon = 1e-5;
+        norms.x = X;
+        norms.y = norms.dx = OUT;
+        norms.dy = DY;
+        norms.gamma = norms.beta = GAMMA;
+        norms.mean = statistics[0];
+        norms.rstd = statistics[1];
+        mixprec_norm_run_(kernels, &norms);
+        ADD_OUT
+        norms.dgamma = sums[0];
+        norms.dbeta = sums[1];
+        mixprec_norm_backward_run_(kernels, &norms);
+        ADD_OUT
+        for (i = 0; i < parameters; i++)
+            hash = isnan(sums[0][i]) ? hash : hash_bytes(hash, &sums[0][i], 4);
+        hash = isnan(sums[1][0]) ? hash : hash_bytes(hash, sums[1], parameters * sizeof **sums);
+    }
+    mixprec_dropout_run_(kernels, OUT, DY, n, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
+    ADD_OUT
+    return hash;
+}
+
+static void test_paths(void) {
+    static const mixprec_isa paths[] = {MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512, MIXPREC_ISA_NEON};
+    uint32_t seed;
+    size_t p;
+    for (p = 0; p < 3; p++)
+        for (seed = 1; mixprec_kernels_of_(paths[p]) && seed <= (test_quick ? 60u : 600u); seed++)
+            CHECK(hash_on(&mixprec_kernels_c_, seed) == hash_on(mixprec_kernels_of_(paths[p]), seed),
+                  "path %d, seed %u: other bits than portable C", (int)paths[p], seed);
+}
+
 #if HAVE_ENVIRONMENT
 static void test_environment(void) {
     uint64_t usual = 0;
@@ -1185,6 +1295,7 @@ int main(int argc, char **argv) {
         {"layers: dropout", test_dropout},
         {"layers: convolution and its gradients", test_convolution},
         {"layers: the same bits everywhere and for any split over rows", test_bits},
+        {"layers: the same bits on each instruction set", test_paths},
 #if HAVE_ENVIRONMENT
         {"layers: the caller's floating-point environment", test_environment},
 #endif
