@@ -2635,7 +2635,7 @@ MIXPREC_FLATTEN_ void mixprec_encode_c_(uint32_t *codes, mixprec_dtype type, con
 }
 
 /* Codes to where they belong; codes[n] may be written. */
-static void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_t *codes, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_t *codes, size_t n) {
     size_t i;
     codes[n] = 0;
     if (type == MIXPREC_E2M1)
@@ -3957,7 +3957,7 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
     }
-    /* The latency of the sums makes 1 to 3 rows of two vectors, and up to 6 of one, take as long as 4. */
+    /* The latency of the sums makes 1 to 3 rows of two vectors take as long as 4, and 1 to 6 of one vector, too. */
 #define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
     mixprec_tile_body_avx2_(kernel_rows, vectors, wide, 0, rows, depth, a, a_row, a_step, b, b_step, 0, to,            \
                             ld_to *size, first)
