@@ -1073,6 +1073,15 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_any_(uint32_t (&code)[8], const float
     }
 }
 
+/* Raises `largest` to the bits of the largest magnitude of eight: they order as the magnitudes do, NaN above all. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_largest8_(uint32_t &largest, const float (&v)[8]) {
+#pragma unroll
+    for (int e = 0; e < 8; e++) {
+        uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+}
+
 /* A list of tensors as a kernel parameter (4 KB at most): tensor t holds chunks first[t] .. first[t + 1] - 1. */
 #define MIXPREC_CUDA_LIST_ 46
 #define MIXPREC_CUDA_POINTERS_ 6
@@ -1179,11 +1188,7 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
         float v[8];
         mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
         mixprec_cuda_scale8_(v, factor); /* Inf and NaN stay what they are */
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-            largest = magnitude > largest ? magnitude : largest;
-        }
+        mixprec_cuda_largest8_(largest, v);
         if (dst_type != MIXPREC_NONE)
             mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
                                  MIXPREC_OVERFLOW_IEEE);
@@ -1205,14 +1210,9 @@ struct mixprec_cuda_amax_op_ { /* p: -, src */
     __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
         float v[8];
         mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-            largest = magnitude > largest ? magnitude : largest;
-        }
+        mixprec_cuda_largest8_(largest, v);
     }
-    __device__ void
-    end() { /* the bits of magnitudes order as the magnitudes do, NaN above all: no order of atomics matters */
+    __device__ void end() { /* no order of atomics matters */
         uint32_t all = mixprec_cuda_reduce_<false>(largest);
         if (threadIdx.x == 0 && all)
             atomicMax((unsigned int *)amax, all);
@@ -1297,11 +1297,7 @@ struct mixprec_cuda_quantize_op_ {
         uint32_t code[8], largest = 0;
         uint64_t seed = item.seed + (item.p[5] ? *(const uint64_t *)item.p[5] : 0);
         mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-            largest = magnitude > largest ? magnitude : largest;
-        }
+        mixprec_cuda_largest8_(largest, v);
         mixprec_cuda_scale8_(v, scale);
         mixprec_cuda_codes8_any_(code, v, dst_type, (mixprec_round)item.round, MIXPREC_OVERFLOW_SATURATE, seed,
                                  item.offset + i);
@@ -1725,11 +1721,7 @@ template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
                 if (here)
                     mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, size, at, count));
                 if (!square || pass == 0)
-#pragma unroll
-                    for (int e = 0; e < 8; e++) {
-                        uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-                        largest = magnitude > largest ? magnitude : largest;
-                    }
+                    mixprec_cuda_largest8_(largest, v);
                 if (pass == 0)
                     continue;
                 if (!square) {
@@ -2441,8 +2433,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
 #undef MIXPREC_CUDA_LOAD_B_
 #undef MIXPREC_CUDA_COPY_
 #undef MIXPREC_CUDA_NEXT_
-    mixprec_cuda_copy_wait_<0>();
-    __syncthreads();
+    __syncthreads(); /* the fragments that were loaded ahead of the last products were read there, though in vain */
     float *out = (float *)(void *)shared;
     const int pitch = columns + 8;
 #pragma unroll
@@ -2648,8 +2639,11 @@ static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count,
     return MIXPREC_OK;
 }
 
-/* Gives the list to op, in as many launches as it takes. `blocks`: the most blocks of a launch; where op leaves a
-   result for each block, `advance` tells it how many blocks came before. */
+static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
+    return (size_t)device.multiprocessors * 32;
+}
+/* Gives the list to op, in as many launches as it takes. `blocks`: the most blocks of a launch, 0: what fills the
+   device; where op leaves a result for each block, `advance` tells it how many blocks came before. */
 template <class Op> static void mixprec_cuda_advance_(Op &, size_t) {
 }
 static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
@@ -2658,7 +2652,10 @@ static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
 template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t count, size_t blocks, size_t shared,
                                              mixprec_cuda_stream stream) {
+    mixprec_cuda_device_ device;
     size_t i = 0;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    blocks = blocks ? blocks : mixprec_cuda_blocks_(device);
     while (i < count) {
         mixprec_cuda_list_ part = {};
         size_t chunks = 0, used;
@@ -2682,9 +2679,6 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
     }
     return MIXPREC_OK;
 }
-static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
-    return (size_t)device.multiprocessors * 32;
-}
 
 /* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
    not be NULL; none of the three may overlap another. */
@@ -2703,7 +2697,6 @@ template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
                                                  mixprec_cuda_stream stream) {
     size_t dst_size = mixprec_cuda_size_(op.dst_type), src_size = mixprec_cuda_size_(op.src_type);
-    mixprec_cuda_device_ device;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
     for (size_t i = 0; i < count; i++) {
         mixprec_cuda_item_ item = {};
@@ -2723,8 +2716,7 @@ static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[2], result_size));
     }
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), shared, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, shared, stream);
 }
 
 /* ---- conversion ---- */
@@ -2788,15 +2780,13 @@ mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t
                                          mixprec_dtype src_type, mixprec_overflow overflow,
                                          mixprec_cuda_stream stream) {
     mixprec_cuda_convert_op_ op = {dst_type, src_type, overflow};
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
     MIXPREC_CUDA_TRY_(
         mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *list, size_t count, mixprec_dtype dst_type,
@@ -2816,7 +2806,6 @@ mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *lis
 mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec_cuda_tensor *list, size_t count,
                                            mixprec_dtype dst_type, mixprec_dtype src_type, mixprec_cuda_stream stream) {
     mixprec_cuda_unscale_op_ op = {scaler, dst_type, src_type, 0, 0};
-    mixprec_cuda_device_ device;
     if (!scaler)
         return MIXPREC_ERR_NULL;
     if ((dst_type != MIXPREC_NONE && !mixprec_cuda_is_compute_type_(dst_type)) ||
@@ -2824,15 +2813,13 @@ mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec
         return MIXPREC_ERR_DTYPE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, dst_type == MIXPREC_NONE ? 2 : 3,
                                                mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream) {
-    mixprec_cuda_device_ device;
     if (!scaler)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_scaler_update_, 1, 1, 1, 0, stream, scaler, take_step);
 }
 
@@ -2849,7 +2836,6 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream) {
     mixprec_cuda_norm_op_ op = {type, (double *)workspace, 0};
     size_t bytes = mixprec_cuda_norm_workspace(list, count);
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
     if (!norm)
@@ -2857,7 +2843,7 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
     if (bytes > workspace_size || (bytes && (!workspace || (uintptr_t)workspace % sizeof(double))))
         return MIXPREC_ERR_WORKSPACE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     if (bytes) /* with fewer blocks than the most, some of the sums would stay unwritten */
         MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(workspace, 0, bytes, (cudaStream_t)stream)));
     MIXPREC_CUDA_TRY_(
@@ -2868,10 +2854,9 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
 
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream) {
-    mixprec_cuda_device_ device;
     if (!norm)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_clip_coefficient_, 1, 1, 1, 0, stream, clip, inverse_scale, norm, max_norm,
                                 scaler);
 }
@@ -2879,7 +2864,6 @@ mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, 
 mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
                                  float max_norm, mixprec_cuda_stream stream) {
     mixprec_cuda_clip_op_ op = {type, norm, max_norm, 0};
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
     if (!norm)
@@ -2887,27 +2871,24 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
     if (mixprec_f32_bits_(max_norm) - 1 >= 0x7F7FFFFFu)
         return MIXPREC_ERR_SCALE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(type), mixprec_cuda_size_(type)));
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                  mixprec_cuda_stream stream) {
     mixprec_cuda_amax_op_ op = {type, amax, 0};
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
     if (!amax)
         return MIXPREC_ERR_NULL;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(amax, 0, sizeof(float), (cudaStream_t)stream)));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), MIXPREC_CUDA_REDUCE_BYTES_, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream);
 }
 
 mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
                                       mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream) {
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_fp8_(dtype))
         return MIXPREC_ERR_DTYPE;
     if (!count)
@@ -2916,7 +2897,7 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_fp8_scale_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse, amax,
                                 count, dtype, power_of_two);
 }
@@ -2924,27 +2905,24 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream) {
     mixprec_cuda_quantize_op_ op = {dst_type, src_type};
-    mixprec_cuda_device_ device;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 7, 1, mixprec_cuda_size_(src_type)));
     for (size_t i = 0; i < count; i++)
         if ((unsigned)list[i].round > MIXPREC_ROUND_STOCHASTIC)
             return MIXPREC_ERR_ROUND;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(device), 0, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
                                                    mixprec_cuda_stream stream) {
-    mixprec_cuda_device_ device;
     if (!count)
         return MIXPREC_OK;
     if (!scaling || !amax)
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_delayed_scaling_, count, 1, MIXPREC_CUDA_THREADS_,
                                 MIXPREC_CUDA_REDUCE_BYTES_, stream, scaling, amax);
 }
@@ -3021,14 +2999,13 @@ mixprec_cuda_step_(void (*begin)(mixprec_cuda_optimizer_state *, Optimizer, floa
                    const mixprec_cuda_step *device, mixprec_cuda_stream stream) {
     mixprec_cuda_optimizer_op_<adam> op = {state, moments};
     mixprec_cuda_step none = {}, values = device ? *device : none;
-    mixprec_cuda_device_ hardware;
     MIXPREC_CUDA_TRY_(
         mixprec_cuda_check_parameters_(list, count, moments, inverse_scale, clip, found_inf, state, values));
     if (found_inf)
         return MIXPREC_OK;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&hardware));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(begin, 1, 1, 1, 0, stream, state, optimizer, inverse_scale, clip, values));
-    return mixprec_cuda_run_list_(op, list, count, mixprec_cuda_blocks_(hardware), 0, stream);
+    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *list, size_t count,

@@ -5,7 +5,7 @@
        one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
        an order drawn anew at each meeting.
      - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
-       ldmatrix, cp.async and wmma are checked for bounds and alignment. cp.async fills its target with NaN at once and
+       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. cp.async fills its target with NaN at once and
        brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
      - Conversions return NaNs with another payload than the library promises, as hardware may.
@@ -415,9 +415,19 @@ static inline uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dty
     }
     return codes[0] | codes[1] << bits;
 }
+/* The arrays that kernels may read; tests enter them. */
+static std::vector<std::pair<uintptr_t, uintptr_t>> emulation_arrays;
+static void emulation_check_global(const void *p, size_t bytes, const char *what) {
+    uintptr_t address = (uintptr_t)p;
+    if (address % bytes)
+        emulation_fail("misaligned", what);
+    for (const auto &array : emulation_arrays)
+        if (address >= array.first && address + bytes <= array.second)
+            return;
+    emulation_fail("a read outside of every array", what);
+}
 template <class T> static inline T mixprec_cuda_read_(const void *p) {
-    if ((uintptr_t)p % sizeof(T))
-        emulation_fail("misaligned", "global read");
+    emulation_check_global(p, sizeof(T), "global read");
     return *(const T *)p;
 }
 template <class T> static inline T *mixprec_cuda_global_(T *p) {
@@ -460,10 +470,10 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
 static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
     emulation_copy copy = {address, {0}, emulation.groups[emulation.now]};
     emulation_check_shared(address, 16, 16, "cp.async");
-    if ((uintptr_t)src % 16)
-        emulation_fail("a bad source", "cp.async");
-    if (wanted)
+    if (wanted) {
+        emulation_check_global(src, 16, "cp.async");
         memcpy(copy.data, src, 16);
+    }
     memset(emulation.shared + address, 0xFF, 16);
     emulation.copies[emulation.now].push_back(copy);
 }

@@ -58,6 +58,7 @@ static void *memory(size_t bytes, size_t shift = 0) {
     }
 #else
     p = (char *)aligned_alloc(256, (bytes + 512 + 255) / 256 * 256);
+    emulation_arrays.push_back(std::make_pair((uintptr_t)p + shift, (uintptr_t)p + shift + bytes));
 #endif
     return p + shift;
 }
@@ -66,6 +67,9 @@ static void release(const void *p) {
 #ifdef TEST_ON_DEVICE
     cudaFree(base);
 #else
+    for (size_t i = emulation_arrays.size(); i-- > 0;)
+        if ((emulation_arrays[i].first & ~(uintptr_t)255) == (uintptr_t)base)
+            emulation_arrays.erase(emulation_arrays.begin() + (long)i);
     free(base);
 #endif
 }
@@ -598,6 +602,11 @@ static matrix make_matrix(mixprec_dtype type, size_t rows, size_t columns, size_
     x.bytes = count * x.stride * size_of(type) + 64;
     x.data = memory(x.bytes, aligned ? 0 : random_u32() % 4 * size_of(type));
     memset(x.data, 0xFF, x.bytes);
+#ifndef TEST_ON_DEVICE
+    if (rows && columns) /* nothing behind the last element may be read */
+        emulation_arrays.back().second =
+            (uintptr_t)x.data + ((count - 1) * x.stride + (rows - 1) * x.ld + columns) * size_of(type);
+#endif
     for (b = 0; b < count && values; b++)
         for (i = 0; i < rows; i++)
             for (j = 0; j < columns; j++)
