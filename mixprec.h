@@ -1275,7 +1275,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
 
    Threads: with .parallel_for the call is split into .threads tasks. The bits do not change. -fopenmp provides
-   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own.
+   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own, but not for an empty one
+   at row 0: 0, 0 means all.
 
    Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE, MIXPREC_ERR_ACTIVATION,
    MIXPREC_ERR_TRIANGLE, MIXPREC_ERR_RANGE, MIXPREC_ERR_SCALE (a value), MIXPREC_ERR_LEADING_DIMENSION (also of the
