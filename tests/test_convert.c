@@ -779,12 +779,12 @@ static void test_stats(mixprec_dtype from) {
             for (i = 0; i < 1024; i++) {
                 double x = to % 3 ? 1 + (double)i / 1024 : (2 - (double)i / 1024) / 8;
                 if (to % 3 == 2)
-                    x = i % 8 == 0   ? half_step
-                        : i % 8 == 1 ? half_step * 1.125
-                        : i % 8 == 2 ? min_normal - half_step
-                        : i % 8 == 3 ? min_normal - half_step * 1.125
-                        : max < 1e15 ? max * (1 + (double)(i % 8 - 4) / 1024)
-                                     : 1;
+                    x = i % 8 == 0                          ? half_step
+                        : i % 8 == 1                        ? half_step * 1.125
+                        : i % 8 == 2                        ? min_normal - half_step
+                        : i % 8 == 3                        ? min_normal - half_step * 1.125
+                        : max < 1e15 || from == MIXPREC_F64 ? max * (1 + (double)(i % 8 - 4) / 1024)
+                                                            : 1;
                 else if (i == 0)
                     x = to % 3 ? 0x1p-7 : 8;
                 x = i % 3 ? x : -x;
