@@ -1998,8 +1998,8 @@ typedef struct mixprec_kernels_ {
     /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
        square needs f64. Returns how many elements that were. May be NULL. */
     size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
-    /* The same from f64, in any mode: src[i] becomes the number q[i], which is no NaN. Up to the first group with Inf or
-       NaN. */
+    /* The same from f64, in any mode: src[i] becomes the number q[i], which is no NaN. n is below 2^31. Up to the first
+       group with Inf or NaN. */
     size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, const float *q, size_t n);
 #endif
 
@@ -4253,6 +4253,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
 }
 
+/* For one dtype, the loop of an instruction set. */
+#define MIXPREC_REDUCE_ROW_(isa, dtype)                                                                                \
+    case dtype:                                                                                                        \
+        if (reduction == MIXPREC_DOT)                                                                                  \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                  \
+        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);          \
+        else                                                                                                           \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                  \
+        break;
 MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
                                                size_t n, mixprec_reduction reduction, double center) {
     const int centered = reduction == MIXPREC_SUM_SQUARES && mixprec_f64_bits_(center) << 1 != 0;
@@ -4263,21 +4273,11 @@ MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, con
         mixprec_reduce_as_avx2_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
     else
         switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (reduction == MIXPREC_DOT)                                                                                  \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                     \
-        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);             \
-        else                                                                                                           \
-            mixprec_reduce_as_avx2_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                     \
-        break;
-            MIXPREC_ROW_(MIXPREC_F32)
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-            MIXPREC_ROW_(MIXPREC_E4M3)
-            MIXPREC_ROW_(MIXPREC_E5M2)
-#undef MIXPREC_ROW_
+            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F32)
+            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F16)
+            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_BF16)
+            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_E4M3)
+            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_E5M2)
         default: break;
         }
     if (n != whole)
@@ -4378,7 +4378,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_quotients_avx2_(__m256d a, __
 }
 MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inverses, const uint32_t *amax, size_t n,
                                                      float max, int power_of_two) {
-    const __m256i largest = _mm256_set1_epi32(0x7F7FFFFF), least = _mm256_set1_epi32(0x00800000);
+    const __m256i largest = _mm256_set1_epi32(0x7F7FFFFF);
     const __m256i keep = _mm256_set1_epi32(power_of_two ? 0x7F800000 : -1), one = _mm256_set1_epi32(0x3F800000);
     size_t i;
     for (i = 0; i < n; i += 8) {
@@ -4386,7 +4386,7 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
         __m256i positive = _mm256_cmpgt_epi32(bits, _mm256_setzero_si256());
         __m256i finite = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7F800000), bits);
         factor = _mm256_castps_si256(mixprec_quotients_avx2_(_mm256_set1_pd((double)max), _mm256_castsi256_ps(bits)));
-        factor = _mm256_max_epu32(_mm256_min_epu32(factor, largest), least);
+        factor = _mm256_min_epu32(factor, largest); /* not below 2^-126: `max` is at least 7.5 */
         factor = _mm256_blendv_epi8(one, factor, _mm256_and_si256(positive, finite));
         factor = _mm256_and_si256(factor, keep);
         _mm256_storeu_si256((__m256i *)(void *)(factors + i), factor);
@@ -5049,19 +5049,9 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
         mixprec_reduce_as_avx512_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
     else
         switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (reduction == MIXPREC_DOT)                                                                                  \
-            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                   \
-        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
-            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);           \
-        else                                                                                                           \
-            mixprec_reduce_as_avx512_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                   \
-        break;
-            MIXPREC_ROW_(MIXPREC_F32)
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-#undef MIXPREC_ROW_
+            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F32)
+            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F16)
+            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_BF16)
         default: mixprec_reduce_avx2_(lanes, x, y, type, whole, reduction, center); break; /* fp8: little to gain */
         }
     if (n != whole)

@@ -752,6 +752,34 @@ static void test_stats(mixprec_dtype from) {
                     check_stats(usual, from, lengths[i], types[to], &options);
                     check_stats(any, from, lengths[i], types[to], &options);
                 }
+    /* Groups without Inf and NaN: a least number or a largest one that changes within its binade, then numbers on and
+       beside the thresholds of the format. */
+    for (to = 0; to < 3 * TYPES; to++)
+        for (path = 0; path < path_count && types[to / 3] != MIXPREC_F64; path++) {
+            const oracle_format *format = oracle_format_of(types[to / 3]);
+            const double half_step = oracle_value(format, 1) / 2, max = oracle_value(format, format->finite - 1);
+            const double min_normal = oracle_value(format, 1u << format->mantissa_bits);
+            mixprec_convert_options options = {0};
+            options.isa = paths[path];
+            for (i = 0; i < 1024; i++) {
+                double x = to % 3 ? 1 + (double)i / 1024 : (2 - (double)i / 1024) / 8;
+                if (to % 3 == 2)
+                    x = i % 8 == 0                          ? half_step
+                        : i % 8 == 1                        ? half_step * 1.125
+                        : i % 8 == 2                        ? min_normal - half_step
+                        : i % 8 == 3                        ? min_normal - half_step * 1.125
+                        : max < 1e15 || from == MIXPREC_F64 ? max * (1 + (double)(i % 8 - 4) / 1024)
+                                                            : 1;
+                else if (i == 0)
+                    x = to % 3 ? 0x1p-7 : 8;
+                x = i % 3 ? x : -x;
+                put(usual, from, i,
+                    from == MIXPREC_F64
+                        ? oracle_bits(x)
+                        : mixprec_encode(x, from, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
+            }
+            check_stats(usual, from, 1024, types[to / 3], &options);
+        }
     /* To nearest even, from an element that no vector is aligned to: all groups, then one by one and pairs of them, for
        large squares hide small ones. */
     for (to = 0; to < TYPES; to++)
