@@ -7366,10 +7366,12 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
-    if (plan->panels) /* those of an other width are for the tile kernel */
+    if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
-    else if (d->trans_b) /* with more rows or wider elements, panels of all the depth are as fast */
-        few_rows = mixprec_size_of_(d->b_type) < 4 ? mixprec_min_(few_rows, 4) : 0;
+    else if (d->trans_b) /* more rows: panels of a whole chunk are as fast, and read fewer rows of B at once */
+        few_rows = mixprec_min_(few_rows, mixprec_size_of_(d->b_type) < 4 ? 4 : (size_t)plan->wide);
+    else if (mixprec_size_of_(d->b_type) < 4)
+        few_rows = mixprec_min_(few_rows, 16);
     plan->few = m && m <= few_rows;
     if (plan->few) {
         plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
