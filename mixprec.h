@@ -1471,7 +1471,7 @@ MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec
 
 /* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak - least)
    (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
-   arXiv:1608.03983); least from total_steps on. The same bits everywhere. */
+   arXiv:1608.03983); after warm-up, least from total_steps on. The same bits everywhere. */
 MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
                                          uint64_t step);
 #endif
