@@ -596,6 +596,13 @@ static void test_statistics(void) {
         CHECK(fabs((double)out[i] - exact) < 1e-6 * fabs(exact), "inference: got %.9g, want %.9g", (double)out[i],
               exact);
     }
+    /* the order of sums: elements 0 and 32 meet in one lane, 16 has another */
+    memset(x, 0, 33 * sizeof *x);
+    x[0] = 1e30f;
+    x[16] = 33;
+    x[32] = -1e30f;
+    mixprec_layer_norm(out, MIXPREC_F32, &mean, NULL, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 33, 1e-5);
+    CHECK(mean == 1, "32 lanes: mean %g", (double)mean);
     /* a constant row: no deviation */
     for (i = 0; i < 10; i++)
         x[i] = 7;
@@ -698,6 +705,12 @@ static void test_dropout(void) {
             CHECK(fabs((double)zeros - 3000 * (double)probability) <= 4 * deviation, "%zu zeros for probability %g",
                   zeros, (double)probability);
         }
+    for (i = 0; i < 12; i++)
+        set_tensor(&a, i, 1);
+    mixprec_dropout(memory(&y), y.type, memory(&a), a.type, 12, 0.5f, 7, UINT64_MAX - 5); /* indices wrap around */
+    read_back(&y);
+    for (i = 0; i < 12; i++)
+        CHECK((y.value[i] == 0) == (mixprec_random_bits(7, UINT64_MAX - 5 + i) < 0x80000000u), "element %zu", i);
 }
 
 /* ---- convolution ---- */
