@@ -202,8 +202,9 @@ static void test_elementary(void) {
     for (f = 0; f < (test_quick ? 10000 : 1000000); f++) {
         double x = (random_u32() / 4294967296.0 - 0.5) * (f % 2 ? 1200 : 1);
         double z = ldexp(1 + random_u32() / 4294967296.0, f % 4 ? (int)(random_u32() % 2000) - 1000 : -(f % 8 / 4));
-        CHECK(fabs((double)((long double)mixprec_exp_f64_(x) / expl((long double)x) - 1)) < 5e-12, "exp(%a): %a", x,
-              mixprec_exp_f64_(x));
+        long double exact = expl((long double)x); /* named: tcc divides by a call wrongly */
+        double error = (double)((long double)mixprec_exp_f64_(x) - exact);
+        CHECK(fabs(error) < 5e-12 * (double)exact, "exp(%a): %a", x, mixprec_exp_f64_(x));
         CHECK(fabs(mixprec_log_f64_(z) - (double)logl((long double)z)) <= 1e-11 * fabs(log(z)), "log(%a): %a", z,
               mixprec_log_f64_(z));
     }
