@@ -4028,11 +4028,12 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
     }
 }
 
-/* 32 bytes of each of 8 rows as lines of a panel, `line` bytes apart: 8 numbers for each k. Narrow elements are cheaper to
-   transpose than the fp32 that they become. */
+/* 32 bytes of each of 8 rows, the last two at `last`, as lines of a panel, `line` bytes apart: 8 numbers for each k.
+   Narrow elements are cheaper to transpose than the fp32 that they become. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst, size_t line, const char *src,
-                                                                       size_t stride, const mixprec_dtype type) {
-    const char *const rows[3] = {src, src + 3 * stride, src + 6 * stride}; /* as in mixprec_tile_body_avx2_ */
+                                                                       size_t stride, const char *last,
+                                                                       const mixprec_dtype type) {
+    const char *const rows[3] = {src, src + 3 * stride, last}; /* x86 adds once or twice the stride by itself */
     __m256i r[8], t[8];
     int i, k;
     MIXPREC_UNROLL_ for (i = 0; i < 8; i++) r[i] =
@@ -4114,14 +4115,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst
 
 /* Not inlined: gcc 12 would keep all addresses for the next time, and have no registers left. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(char *dst, size_t line, const char *src, size_t stride,
-                                                              mixprec_dtype type) {
+                                                              const char *last, mixprec_dtype type) {
     switch (type) {
-    case MIXPREC_F32: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F32); break;
-    case MIXPREC_F64: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F64); break;
-    case MIXPREC_F16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_F16); break;
-    case MIXPREC_BF16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_BF16); break;
-    case MIXPREC_E4M3: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_E4M3); break;
-    default: mixprec_pack_lines_body_avx2_(dst, line, src, stride, MIXPREC_E5M2); break;
+    case MIXPREC_F32: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_F32); break;
+    case MIXPREC_F64: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_F64); break;
+    case MIXPREC_F16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_F16); break;
+    case MIXPREC_BF16: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_BF16); break;
+    case MIXPREC_E4M3: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_E4M3); break;
+    default: mixprec_pack_lines_body_avx2_(dst, line, src, stride, last, MIXPREC_E5M2); break;
     }
 }
 
@@ -4142,16 +4143,27 @@ MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, con
                 _mm_prefetch(from + p * size + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
             for (q = p; q < end; q += lines) {
                 char *const to = dst + q * line + i * to_size;
-                if (rows == 8 && end - q >= lines)
-                    mixprec_pack_lines_avx2_(to, line, from + q * size, stride, type);
-                else { /* not all there: by way of buffers with zeros */
-                    const size_t there = mixprec_min_(lines, end - q);
-                    double edge[8][4] = {{0}}, panel[32 * 4];
+                const char *const at = from + q * size;
+                const size_t there = mixprec_min_(lines, end - q);
+                double panel[32 * 4];
+                if (rows == 8 && there == lines) {
+                    mixprec_pack_lines_avx2_(to, line, at, stride, at + 6 * stride, type);
+                    continue;
+                }
+                if (rows == 6 && width - i == 6 && there == lines) /* the first two rows again, for what spills */
+                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, at, stride, at, type);
+                else { /* not all there: zeros in their place */
+                    double edge[8][4] = {{0}};
                     for (k = 0; k < rows; k++)
-                        mixprec_copy_(edge[k], from + q * size + k * stride, there * size);
-                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, (const char *)edge, 32, type);
-                    for (k = 0; k < there; k++)
-                        mixprec_copy_(to + k * line, (const char *)panel + k * 8 * to_size, 8 * to_size);
+                        mixprec_copy_(edge[k], at + k * stride, there * size);
+                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, (const char *)edge, 32, (const char *)edge[6],
+                                             type);
+                }
+                for (k = 0; k < there; k++) { /* as a loop gcc 12 would make it a slow memcpy */
+                    const float *part = (const float *)(const void *)panel + k * to_size * 2;
+                    _mm256_storeu_ps((float *)(void *)(to + k * line), _mm256_loadu_ps(part));
+                    if (to_size == 8)
+                        _mm256_storeu_ps((float *)(void *)(to + k * line + 32), _mm256_loadu_ps(part + 8));
                 }
             }
         }
