@@ -3324,43 +3324,38 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixpr
 
 /* f16 or bf16 to nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless f16's
    conversion handles it. */
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_f16_avx2_(mixprec_f16 *dst, const float *src, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 16) {
-        __m256 x0 = _mm256_loadu_ps(src + i), x1 = _mm256_loadu_ps(src + i + 8);
-        _mm_storeu_si128((__m128i *)(void *)(dst + i), _mm256_cvtps_ph(x0, _MM_FROUND_TO_NEAREST_INT));
-        _mm_storeu_si128((__m128i *)(void *)(dst + i + 8), _mm256_cvtps_ph(x1, _MM_FROUND_TO_NEAREST_INT));
-    }
-}
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
-                                                                 size_t n, const mixprec_how_ *how) {
-    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-    const int32_t largest_number = type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000;
-    const __m256i limit = _mm256_set1_epi32(how->overflow == MIXPREC_OVERFLOW_IEEE ? 0x7F800000 : largest_number);
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                     size_t n, int saturate, const mixprec_how_ *how) {
+    const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
+    mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m256i x[4], magnitude[4], largest;
-        uint16_t *to = (uint16_t *)dst + i;
+        __m256i x[4], magnitude[4], c[4];
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
             _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
-        largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
-                                   _mm256_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
-            mixprec_store32_any_avx2_(to, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
-            continue;
+        if (saturate || type == MIXPREC_BF16) {
+            __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
+                                               _mm256_max_epi32(magnitude[2], magnitude[3]));
+            if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+                mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
+                                          (const uint32_t *)(const void *)(src + i));
+                continue;
+            }
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_or_si256(
-            _mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), _mm256_min_epi32(magnitude[j], limit));
+        if (saturate)
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_or_si256(
+                _mm256_andnot_si256(_mm256_set1_epi32(0x7FFFFFFF), x[j]), _mm256_min_epi32(magnitude[j], limit));
         if (type == MIXPREC_F16) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm_storeu_si128(
-                (__m128i *)(void *)(to + 8 * j), _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
+                                 _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_encode_bf16_avx2_(x[j]);
-        mixprec_pack16_avx2_(to, x[0], x[1]);
-        mixprec_pack16_avx2_(to + 16, x[2], x[3]);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
+        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
+        mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
     }
 }
 
@@ -3480,7 +3475,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, m
 
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
-    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
+    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 4)
@@ -3493,13 +3488,16 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     }
     if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
-        case MIXPREC_F16:
-        case MIXPREC_BF16:
-            if (type == MIXPREC_F16 && how->overflow == MIXPREC_OVERFLOW_IEEE)
-                mixprec_store_f16_avx2_((mixprec_f16 *)dst, src, n);
-            else
-                mixprec_store_nearest_avx2_(dst, type, src, n, how);
-            return;
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
+        else                                                                                                           \
+            mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
+        return;
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+#undef MIXPREC_ROW_
         case MIXPREC_E4M3:
         case MIXPREC_E5M2: mixprec_store_fp8_avx2_((uint8_t *)dst, type, src, n, how); return;
         default: break;
@@ -4790,51 +4788,44 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, m
     }
 }
 
-/* As mixprec_store_f16_avx2_ and mixprec_store_nearest_avx2_. */
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_f16_avx512_(mixprec_f16 *dst, const float *src, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i += 32) {
-        __m512 x0 = _mm512_loadu_ps(src + i), x1 = _mm512_loadu_ps(src + i + 16);
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm512_maskz_cvtps_ph(0xFFFF, x0, _MM_FROUND_TO_NEAREST_INT));
-        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 16),
-                            _mm512_maskz_cvtps_ph(0xFFFF, x1, _MM_FROUND_TO_NEAREST_INT));
-    }
-}
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type, const float *src,
-                                                                     size_t n, const mixprec_how_ *how) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
+                                                                         const float *src, size_t n, int saturate,
+                                                                         const mixprec_how_ *how) {
     /* 1, 3, 5 ... 63 as 16-bit numbers */
     const __m512i upper_halves =
         _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
                          _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
-    const int32_t largest_number = type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000;
-    const __m512i limit = _mm512_set1_epi32(how->overflow == MIXPREC_OVERFLOW_IEEE ? 0x7F800000 : largest_number);
-    const __m512i mask = _mm512_set1_epi32(0x7FFFFFFF);
-    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
+                  mask = _mm512_set1_epi32(0x7FFFFFFF);
+    mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
-        __m512i x[4], magnitude[4], largest;
-        uint16_t *to = (uint16_t *)dst + i;
+        __m512i x[4], magnitude[4], c[4];
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], mask);
-        largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
-                                   _mm512_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
-            mixprec_store64_any_avx512_(to, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
-            continue;
+        if (saturate || type == MIXPREC_BF16) {
+            __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
+                                               _mm512_max_epi32(magnitude[2], magnitude[3]));
+            if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+                mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
+                                            (const uint32_t *)(const void *)(src + i));
+                continue;
+            }
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = /* mask ? magnitude : x */
-            _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
+        if (saturate) /* mask ? magnitude : x */
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
         if (type == MIXPREC_F16) {
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
-                (__m256i *)(void *)(to + 16 * j),
+                (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
                 _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_encode_bf16_avx512_(x[j]);
-        _mm512_storeu_si512(to, _mm512_permutex2var_epi16(x[0], upper_halves, x[1]));
-        _mm512_storeu_si512(to + 32, _mm512_permutex2var_epi16(x[2], upper_halves, x[3]));
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
+        _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
+        _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
     }
 }
 
@@ -4933,7 +4924,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
 
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
-    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
+    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     mixprec_encoder_avx512_ encoder;
     size_t i;
     if (type == MIXPREC_F64) {
@@ -4947,13 +4938,16 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     }
     if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
         switch (type) {
-        case MIXPREC_F16:
-        case MIXPREC_BF16:
-            if (type == MIXPREC_F16 && how->overflow == MIXPREC_OVERFLOW_IEEE)
-                mixprec_store_f16_avx512_((mixprec_f16 *)dst, src, n);
-            else
-                mixprec_store_nearest_avx512_(dst, type, src, n, how);
-            return;
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
+        else                                                                                                           \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
+        return;
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+#undef MIXPREC_ROW_
         case MIXPREC_E4M3:
         case MIXPREC_E5M2: mixprec_store_fp8_avx512_((uint8_t *)dst, type, src, n, how); return;
         default: return;
