@@ -3207,6 +3207,23 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, cons
     return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
 }
 
+/* Threefry's 20 rounds, for vectors of any width: MIXPREC_MIX_ and MIXPREC_INJECT_ are the function's own. */
+#define MIXPREC_ROUNDS_(step)                                                                                          \
+    for (step = 1;; step++) {                                                                                          \
+        MIXPREC_MIX_(13);                                                                                              \
+        MIXPREC_MIX_(15);                                                                                              \
+        MIXPREC_MIX_(26);                                                                                              \
+        MIXPREC_MIX_(6);                                                                                               \
+        MIXPREC_INJECT_;                                                                                               \
+        if (++step > 5)                                                                                                \
+            break;                                                                                                     \
+        MIXPREC_MIX_(17);                                                                                              \
+        MIXPREC_MIX_(29);                                                                                              \
+        MIXPREC_MIX_(16);                                                                                              \
+        MIXPREC_MIX_(24);                                                                                              \
+        MIXPREC_INJECT_;                                                                                               \
+    }
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
                                                                 uint64_t index) {
     const __m256i top = _mm256_set1_epi32((int)0x80000000u);
@@ -3233,20 +3250,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
         x0[j] = _mm256_add_epi32(x0[j], random->key[2 * step]);                                                        \
         x1[j] = _mm256_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-    for (step = 1;; step++) {
-        MIXPREC_MIX_(13);
-        MIXPREC_MIX_(15);
-        MIXPREC_MIX_(26);
-        MIXPREC_MIX_(6);
-        MIXPREC_INJECT_;
-        if (++step > 5)
-            break;
-        MIXPREC_MIX_(17);
-        MIXPREC_MIX_(29);
-        MIXPREC_MIX_(16);
-        MIXPREC_MIX_(24);
-        MIXPREC_INJECT_;
-    }
+    MIXPREC_ROUNDS_(step);
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -4729,20 +4733,7 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
         x0[j] = _mm512_add_epi32(x0[j], random->key[2 * step]);                                                        \
         x1[j] = _mm512_add_epi32(x1[j], random->key[2 * step + 1]);                                                    \
     }
-    for (step = 1;; step++) {
-        MIXPREC_MIX_(13);
-        MIXPREC_MIX_(15);
-        MIXPREC_MIX_(26);
-        MIXPREC_MIX_(6);
-        MIXPREC_INJECT_;
-        if (++step > 5)
-            break;
-        MIXPREC_MIX_(17);
-        MIXPREC_MIX_(29);
-        MIXPREC_MIX_(16);
-        MIXPREC_MIX_(24);
-        MIXPREC_INJECT_;
-    }
+    MIXPREC_ROUNDS_(step);
 #undef MIXPREC_MIX_
 #undef MIXPREC_INJECT_
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../mixprec.h"
+#include "oracle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -121,23 +122,13 @@ FUZZ_FUNCTION void fuzz_store(void *array, mixprec_dtype type, size_t i, uint64_
     else
         memcpy(at, &code, 8);
 }
-FUZZ_FUNCTION double fuzz_double(uint64_t bits) {
-    double x;
-    memcpy(&x, &bits, 8);
-    return x;
-}
-FUZZ_FUNCTION uint64_t fuzz_double_bits(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, 8);
-    return bits;
-}
 FUZZ_FUNCTION double fuzz_value(const void *array, mixprec_dtype type, size_t i) {
     uint64_t code = fuzz_load(array, type, i);
-    return type == MIXPREC_F64 ? fuzz_double(code) : mixprec_decode((uint32_t)code, type);
+    return type == MIXPREC_F64 ? oracle_double(code) : mixprec_decode((uint32_t)code, type);
 }
 FUZZ_FUNCTION uint64_t fuzz_code(double x, mixprec_dtype type, mixprec_round round, mixprec_overflow overflow,
                                  uint32_t random) {
-    return type == MIXPREC_F64 ? fuzz_double_bits(x) : mixprec_encode(x, type, round, overflow, random);
+    return type == MIXPREC_F64 ? oracle_bits(x) : mixprec_encode(x, type, round, overflow, random);
 }
 /* A code of a type: in half of them any bits, else a number of moderate size. */
 FUZZ_FUNCTION uint64_t fuzz_any_code(mixprec_dtype type, uint64_t random, int plain) {
@@ -148,8 +139,8 @@ FUZZ_FUNCTION uint64_t fuzz_any_code(mixprec_dtype type, uint64_t random, int pl
 }
 /* Equal, or both NaN. */
 FUZZ_FUNCTION int fuzz_same(uint64_t a, uint64_t b, mixprec_dtype type) {
-    double x = type == MIXPREC_F64 ? fuzz_double(a) : mixprec_decode((uint32_t)a, type);
-    double y = type == MIXPREC_F64 ? fuzz_double(b) : mixprec_decode((uint32_t)b, type);
+    double x = type == MIXPREC_F64 ? oracle_double(a) : mixprec_decode((uint32_t)a, type);
+    double y = type == MIXPREC_F64 ? oracle_double(b) : mixprec_decode((uint32_t)b, type);
     return a == b || (x != x && y != y);
 }
 FUZZ_FUNCTION int fuzz_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {

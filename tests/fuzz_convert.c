@@ -90,12 +90,12 @@ static uint64_t converted(const void *src, mixprec_dtype from, mixprec_dtype to,
     uint64_t code = fuzz_load(src, from, i), bits;
     if (from == to && (!(o->scale > 0) || o->scale == 1))
         return code;
-    bits = fuzz_double_bits(scaled(src, from, i, o));
+    bits = oracle_bits(scaled(src, from, i, o));
     if (to == MIXPREC_F64) {
         bits = quiet(bits);
         return bits << 1 == (uint64_t)0x7FF << 53 && o->overflow == MIXPREC_OVERFLOW_SATURATE ? bits - 1 : bits;
     }
-    return fuzz_code(fuzz_double(bits), to, o->round, o->overflow, mixprec_random_bits(o->seed, o->offset + i));
+    return fuzz_code(oracle_double(bits), to, o->round, o->overflow, mixprec_random_bits(o->seed, o->offset + i));
 }
 
 /* A NaN that was multiplied may come out with another payload; bits above those of fp6 are 0. */
@@ -178,7 +178,7 @@ static void fuzz_statistics(void) {
     mixprec_dtype from = (mixprec_dtype)fuzz_enum(1, MIXPREC_DTYPE_COUNT - 1);
     mixprec_convert_options o = draw_options();
     size_t n = fuzz_below(MOST), i, p;
-    const double infinity = fuzz_double((uint64_t)0x7FF << 52);
+    const double infinity = oracle_double((uint64_t)0x7FF << 52);
     unsigned char *src = fuzz_memory(mixprec_dtype_bytes(from, n), 0);
     errors wrong = errors_of_options(&o);
     mixprec_statistics got, want;
@@ -193,7 +193,7 @@ static void fuzz_statistics(void) {
         want.count = n;
         for (i = 0; i < n; i++) {
             double x = scaled(src, from, i, &o), size = x <= 0 ? 0 - x : x, q;
-            uint64_t exponent = fuzz_double_bits(size) >> 52;
+            uint64_t exponent = oracle_bits(size) >> 52;
             want.nan += x != x;
             want.inf += size == infinity;
             want.exponents[!(size < infinity) ? 255 : exponent <= 896 ? 0 : exponent >= 1150 ? 254 : exponent - 896]++;
