@@ -2011,10 +2011,12 @@ typedef struct mixprec_kernels_ {
        that of the largest magnitude, for in all dtypes of tensors codes order as magnitudes do, with NaN on top. Any n,
        any block but 0. */
     void (*amax)(uint32_t *amax, const void *x, size_t size, size_t n, size_t block);
-    /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even, where that is no NaN: from
-       f32, f16 or bf16 to e4m3 or e5m2. `block` is a multiple of MIXPREC_UNIT_, too, or not below n. May be NULL. */
+    /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even: from f32, f16 or bf16 to
+       e4m3 or e5m2. `block` is a multiple of MIXPREC_UNIT_, too, or not below n. A product above 33 / 32 of the largest
+       number of dst_type, or a NaN, spoils the codes beside it. *amax becomes as by `amax` with one block, unless amax
+       is NULL. May be NULL. */
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
-                   const float *factors);
+                   const float *factors, uint32_t *amax);
     /* mixprec_block_scale_ of each of n numbers, a multiple of 8, given as bits; and its inverse. May be NULL. */
     void (*block_scales)(float *factors, float *inverses, const uint32_t *amax, size_t n, float max, int power_of_two);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
@@ -4298,6 +4300,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_larger_avx2_(__m256i a, __m2
     return size == 4 ? _mm256_max_epu32(a, b) : size == 2 ? _mm256_max_epu16(a, b) : _mm256_max_epu8(a, b);
 }
 
+/* The largest of 16; one instruction finds the least of 8. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_most16_avx2_(__m256i x) {
+    __m128i most = _mm_max_epu16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    return ~(uint32_t)_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)))) & 0xFFFF;
+}
+
 /* The last vectors of a block may look at elements for the second time. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, const char *x, size_t size, size_t n,
                                                                size_t block) {
@@ -4328,13 +4336,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
         if (size == 1)
             largest[0] = _mm256_and_si256(_mm256_max_epu8(largest[0], _mm256_srli_epi16(largest[0], 8)),
                                           _mm256_set1_epi16(0xFF));
-        if (size <= 2)
-            largest[0] = _mm256_and_si256(_mm256_max_epu16(largest[0], _mm256_srli_epi32(largest[0], 16)),
-                                          _mm256_set1_epi32(0xFFFF));
-        last = _mm_max_epu32(_mm256_castsi256_si128(largest[0]), _mm256_extracti128_si256(largest[0], 1));
-        last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0x4E));
-        last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0xB1));
-        result = (uint32_t)_mm_cvtsi128_si32(last);
+        if (size == 4) {
+            last = _mm_max_epu32(_mm256_castsi256_si128(largest[0]), _mm256_extracti128_si256(largest[0], 1));
+            last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0x4E));
+            last = _mm_max_epu32(last, _mm_shuffle_epi32(last, 0xB1));
+            result = (uint32_t)_mm_cvtsi128_si32(last);
+        } else
+            result = mixprec_most16_avx2_(largest[0]);
         *amax = result > *amax ? result : *amax;
     }
 }
@@ -4367,9 +4375,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, m
     }
 }
 MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type, const void *src,
-                                               mixprec_dtype src_type, size_t n, size_t block, const float *factors) {
+                                               mixprec_dtype src_type, size_t n, size_t block, const float *factors,
+                                               uint32_t *amax) {
     uint8_t *to = (uint8_t *)dst;
     const char *from = (const char *)src;
+    if (amax)
+        mixprec_amax_avx2_(amax, src, mixprec_size_of_(src_type), n, n);
     if (src_type == MIXPREC_F32)
         mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F32, n, block, factors);
     else if (src_type == MIXPREC_F16)
@@ -5056,9 +5067,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
                                                                      const char *src, mixprec_dtype src_type, size_t n,
                                                                      size_t block, const float *factors) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
-    const __m512i order = src_type == MIXPREC_BF16
-                              ? _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)
-                              : _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const size_t size = mixprec_size_of_(src_type);
     size_t i, end;
     int j;
@@ -5066,37 +5075,76 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
         const __m512 factor = _mm512_set1_ps(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
             __m512i c[4];
-            __m512 x[4];
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
-                const char *from = src + (i + 16 * (size_t)j) * size;
-                if (src_type == MIXPREC_BF16) { /* even and odd places */
-                    __m512i both = _mm512_loadu_si512(from);
-                    x[j] = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
-                    x[j + 1] = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32((int)0xFFFF0000u)));
-                } else {
-                    x[j] = mixprec_load16_avx512_(from, src_type, 0xFFFF);
-                    x[j + 1] = mixprec_load16_avx512_(from + 16 * size, src_type, 0xFFFF);
-                }
-            }
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(_mm512_mul_ps(x[j], factor), &p);
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) c[j] =
-                src_type == MIXPREC_BF16 ? _mm512_mask_blend_epi16(0xAAAAAAAAu, c[j], _mm512_slli_epi32(c[j + 1], 16))
-                                         : _mm512_packs_epi32(c[j], c[j + 1]);
-            mixprec_narrow64_avx512_(dst + i, c[0], c[2], order, &p);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(
+                _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor), &p);
+            mixprec_narrow64_avx512_(dst + i, _mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order,
+                                     &p);
         }
     }
 }
+
+/* From bf16, by 36 operations for 64 elements, of which a cycle of Zen 4 takes two: the magnitudes at even and odd
+   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits them. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *dst, mixprec_dtype dst_type,
+                                                                       const char *src, size_t n, size_t block,
+                                                                       const float *factors, uint32_t *amax) {
+    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+    const __m512i even = _mm512_set1_epi32(p.weights), odd = _mm512_set1_epi32(p.weights << 8);
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), shift = _mm512_set1_epi32(p.shift);
+    const __m512i exponent = _mm512_set1_epi32(0x7F800000), least = _mm512_castps_si512(_mm512_set1_ps(p.least));
+    __m512i largest = _mm512_setzero_si512();
+    size_t i, end;
+    int j;
+    for (i = 0; i < n; factors++) {
+        const __m512 factor = _mm512_set1_ps(*factors);
+        for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
+            __m512i x[2], c[4], code;
+            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+                __m512i magnitude;
+                x[j] = _mm512_loadu_si512(src + (i + 32 * (size_t)j) * 2);
+                magnitude = _mm512_and_si512(x[j], _mm512_set1_epi16(0x7FFF));
+                if (amax)
+                    largest = _mm512_max_epu16(largest, magnitude);
+                c[2 * j] = _mm512_slli_epi32(magnitude, 16);
+                c[2 * j + 1] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFF0000));
+            }
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(c[j]), factor);
+                __m512i unit = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(y), exponent), least);
+                __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(unit), _mm512_set1_ps(p.multiplier), y);
+                c[j] = _mm512_madd_epi16(_mm512_castps_si512(sum), j & 1 ? odd : even);
+            }
+            code = _mm512_packus_epi32(_mm512_srlv_epi32(_mm512_or_si512(c[0], c[1]), shift),
+                                       _mm512_srlv_epi32(_mm512_or_si512(c[2], c[3]), shift));
+            code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(x[0], x[1]), _mm512_set1_epi8((char)0x80), 0xF8);
+            _mm512_storeu_si512(dst + i, _mm512_permutexvar_epi64(order, code));
+        }
+    }
+    if (amax) {
+        const uint32_t most = mixprec_most16_avx2_(
+            _mm256_max_epu16(_mm512_castsi512_si256(largest), _mm512_extracti64x4_epi64(largest, 1)));
+        *amax = most > *amax ? most : *amax;
+    }
+}
+
 MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
-                                                   mixprec_dtype src_type, size_t n, size_t block,
-                                                   const float *factors) {
+                                                   mixprec_dtype src_type, size_t n, size_t block, const float *factors,
+                                                   uint32_t *amax) {
     uint8_t *to = (uint8_t *)dst;
     const char *from = (const char *)src;
+    if (src_type == MIXPREC_BF16) {
+        if (amax)
+            mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, amax);
+        else
+            mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, NULL);
+        return;
+    }
+    if (amax)
+        mixprec_amax_avx2_(amax, src, mixprec_size_of_(src_type), n, n);
     if (src_type == MIXPREC_F32)
         mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F32, n, block, factors);
-    else if (src_type == MIXPREC_F16)
-        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors);
     else
-        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors);
 }
 #endif
 
@@ -8031,17 +8079,25 @@ typedef struct mixprec_quant_strip_ {
     float factors[MIXPREC_BLOCK_];
 } mixprec_quant_strip_;
 
-static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, int fused) {
+/* The whole units of each row; `amax` as for the kernel. */
+static void mixprec_quant_fused_(const mixprec_quant_strip_ *s, size_t width, uint32_t *amax) {
+    const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
+    size_t i;
+    for (i = s->row; i < s->row + s->rows; i++)
+        s->kernels->narrow((char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size, s->d->dst_type,
+                           (const char *)s->d->src + (i * s->d->src_ld + s->first) * size, s->d->src_type, width,
+                           s->block, s->factors, amax);
+}
+
+/* Columns [done, s->width), any rounding. */
+static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
     const mixprec_dtype src_type = s->d->src_type, dst_type = s->d->dst_type;
     const size_t size = mixprec_size_of_(src_type), dst_size = mixprec_size_of_(dst_type);
     size_t i, j, k, count;
     for (i = s->row; i < s->row + s->rows; i++) {
         const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
         char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size;
-        j = fused ? s->width / MIXPREC_UNIT_ * MIXPREC_UNIT_ : 0;
-        if (j)
-            s->kernels->narrow(to, dst_type, from, src_type, j, s->block, s->factors);
-        for (; j < s->width; j += count) {
+        for (j = done; j < s->width; j += count) {
             float block[MIXPREC_BLOCK_];
             mixprec_how_ how;
             const float *x = (const float *)(const void *)(from + j * size);
@@ -8064,11 +8120,20 @@ static void mixprec_quant_narrow_(const mixprec_quant_strip_ *s, int fused) {
     }
 }
 
+/* Columns [first, s->width) of each row. */
+static void mixprec_quant_amax_(mixprec_quant_strip_ *s, size_t first) {
+    const size_t size = mixprec_size_of_(s->d->src_type);
+    size_t i;
+    for (i = s->row; i < s->row + s->rows && first < s->width; i++)
+        s->kernels->amax(s->amax, (const char *)s->d->src + (i * s->d->src_ld + s->first + first) * size, size,
+                         s->width - first, s->block);
+}
+
 MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, const mixprec_quantize_desc *d) {
     const mixprec_dtype src_type = d->src_type;
     const mixprec_layout_ *layout = mixprec_layout_of_(src_type);
     const float max = mixprec_quant_max_(d->dst_type);
-    /* With a scale that is given, strips that stay in L1 between amax, which finds a NaN, and the rest. */
+    /* With a scale that is given, strips that stay in L1, should a NaN or an overflow ask for a second look. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
     const size_t block_columns = d->scale ? MIXPREC_STRIP_ : d->block_columns;
     const size_t blocks_wide = mixprec_min_((MIXPREC_STRIP_ - 1) / block_columns + 1, MIXPREC_BLOCK_);
@@ -8087,19 +8152,26 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
             float *scales =
                 d->scale ? d->scales : d->scales + s.row / block_rows * d->scales_ld + s.first / block_columns;
             uint32_t strip_largest = 0;
-            size_t blocks, i, done = 0;
+            size_t blocks, i, fused = 0, done = 0;
             s.width = d->columns - s.first;
             if ((s.width - 1) / block_columns >= blocks_wide)
                 s.width = blocks_wide * block_columns;
             blocks = (s.width - 1) / block_columns + 1;
             for (i = 0; i < blocks; i++)
                 s.amax[i] = 0;
-            if (!d->scale || d->amax || narrows)
-                for (i = s.row; i < s.row + s.rows; i++)
-                    kernels->amax(s.amax, (const char *)d->src + (i * d->src_ld + s.first) * mixprec_size_of_(src_type),
-                                  mixprec_size_of_(src_type), s.width, block_columns);
+            if (narrows)
+                fused = s.width / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+            if (d->scale) {
+                s.factors[0] = *d->scale;
+                if (fused)
+                    mixprec_quant_fused_(&s, fused, s.amax);
+            }
+            if (!d->scale || d->amax)
+                mixprec_quant_amax_(&s, d->scale ? fused : 0);
             for (i = 0; i < blocks; i++) {
-                if (src_type != MIXPREC_F32)
+                if (src_type == MIXPREC_BF16)
+                    s.amax[i] <<= 16;
+                else if (src_type != MIXPREC_F32)
                     s.amax[i] = mixprec_widen_(s.amax[i], layout);
                 strip_largest = s.amax[i] > strip_largest ? s.amax[i] : strip_largest;
             }
@@ -8108,12 +8180,19 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                 kernels->block_scales(s.factors, scales, s.amax, done, max, d->power_of_two);
             }
             for (i = done; i < blocks; i++) {
-                s.factors[i] = d->scale ? *d->scale
-                                        : mixprec_block_scale_(mixprec_f32_from_bits_(s.amax[i]), max, d->power_of_two);
+                if (!d->scale)
+                    s.factors[i] = mixprec_block_scale_(mixprec_f32_from_bits_(s.amax[i]), max, d->power_of_two);
                 scales[i] = mixprec_f32_from_bits_(0x3F800000u) / s.factors[i];
             }
             largest = strip_largest > largest ? strip_largest : largest;
-            mixprec_quant_narrow_(&s, narrows && strip_largest <= 0x7F800000u);
+            /* What the kernel promises; a scale found here gives it to numbers. */
+            if (strip_largest >= 0x7F800000u ||
+                (d->scale &&
+                 (double)mixprec_f32_from_bits_(strip_largest) * (double)*d->scale > (double)max * (33.0 / 32)))
+                fused = 0;
+            else if (fused && !d->scale)
+                mixprec_quant_fused_(&s, fused, NULL);
+            mixprec_quant_rest_(&s, fused);
         }
     }
     if (d->amax)

@@ -232,6 +232,26 @@ static void test_given_scale(void) {
         }
 }
 
+/* Strips of the kernels' width, the largest number of each a step further around the largest of the dtype: what is more
+   has to saturate, and alone. */
+static void test_saturation(void) {
+    static const float given[] = {1, 0.37f, 3};
+    size_t s, t, g, i;
+    for (s = 0; s < 3; s++)
+        for (t = 0; t < 2; t++)
+            for (g = 0; g < COUNT_OF(given); g++) {
+                mixprec_quantize_desc d = desc_of(1, 30 * 2048, src_types[s], dst_types[t]);
+                const double max = t ? 57344 : 448;
+                d.scale = &given[g];
+                fill(&d, g, 0);
+                for (i = 0; i < 30; i++)
+                    set_code(src, d.src_type, i * 2048 + i * 67,
+                             mixprec_encode((i % 2 ? -max : max) * (0.98 + 0.005 * (double)(i * i)) / (double)given[g],
+                                            d.src_type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0));
+                check_quantize(&d);
+            }
+}
+
 /* fp8 of all exponents and mantissas: of floats the upper halves, before, on and after whatever is a tie. Several strips,
    one of them with a NaN. */
 static void test_fp8_codes(void) {
@@ -524,6 +544,7 @@ int main(int argc, char **argv) {
     TEST("quant: current scaling as in TransformerEngine", test_current)
     TEST("quant: delayed scaling as in TransformerEngine", test_delayed)
     TEST("quant: NaN in the history", test_history)
+    TEST("quant: saturation", test_saturation)
     TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
     TEST("quant: every dtype, path and shape of blocks", test_quantize)
     TEST("quant: a given scale", test_given_scale)
