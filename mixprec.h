@@ -5638,16 +5638,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const _
 }
 
 /* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
-   multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each. */
+   multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each.
+   Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64): with a power of two between rows they
+   share few sets of the L1 cache, and of two halves the second would have to come again, at half the speed. The end of
+   a chunk may lie within one. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
                                  size_t columns, size_t depth, const float *a, size_t width, const char *b,
                                  size_t stride, float *t, size_t ldt, int first) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
+    const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
+    __m512i words[64], halves[128];
     __mmask16 lanes[4];
-    size_t at = 0;
+    size_t at = 0, line = 0, line_end = 0;
     int i, j;
     MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) lanes[j] =
         mixprec_first_lanes_(columns > (size_t)j * 16 ? columns - (size_t)j * 16 : 0);
@@ -5656,24 +5661,28 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
         __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
             _mm512_setzero_ps();
-        for (; at < end; at += 64) {
-            const size_t bytes = mixprec_min_(64, end - at);
-            /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B. */
-            const char *ahead = (const char *)((uintptr_t)b + at + lead +
-                                               (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
-            __m512i words[64], halves[128];
-            size_t q, k;
-            for (q = 0; q < (size_t)vectors; q++) {
-                size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
-                mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride, ahead + q * 16 * stride,
-                                          stride, there, bytes, 0);
+        while (at < end) {
+            size_t stop, q, k;
+            if (at == line_end) {
+                /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B. */
+                const char *ahead =
+                    (const char *)((uintptr_t)b + at + lead +
+                                   (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
+                line = at;
+                line_end = at + mixprec_min_(64 - (phase + at) % 64, row_bytes - at);
+                for (q = 0; q < (size_t)vectors; q++) {
+                    size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
+                    mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride,
+                                              ahead + q * 16 * stride, stride, there, line_end - line, 0);
+                }
+                if (type != MIXPREC_F32 && type != MIXPREC_BF16)
+                    for (q = 0; q < (size_t)vectors * 16; q++)
+                        mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
             }
-            if (type != MIXPREC_F32 && type != MIXPREC_BF16)
-                for (q = 0; q < (size_t)vectors * 16; q++)
-                    mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
-            for (q = 0; q * 4 < bytes; q++) {
+            stop = mixprec_min_(end, line_end) - line;
+            for (q = (at - line) / 4; q * 4 < stop; q++) {
                 for (k = 0; k < per_word; k++) {
-                    if (q * 4 + k * size < bytes) {
+                    if (q * 4 + k * size < stop) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                             const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
@@ -5691,8 +5700,8 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                     }
                 }
             }
+            at = line + stop;
         }
-        at = end;
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
             if ((size_t)i == rows_there)
                 break;

@@ -167,17 +167,18 @@ static void make_slots(void) {
         slots[i] = guarded(SLOT_SIZE);
 }
 
-/* Turns through three places: against the unmapped page behind, against the one before, off alignment by an element. */
+/* Turns through three places: against the unmapped page behind, against the one before, off alignment by 1 to 64
+   elements. */
 static unsigned placement;
 static unsigned char *place(enum slot slot, size_t bytes, size_t element) {
-    if (bytes + element > SLOT_SIZE) {
+    if (bytes + 64 * element > SLOT_SIZE) {
         fprintf(stderr, "test_gemm: a slot is too small for %zu bytes\n", bytes);
         exit(2);
     }
     switch (placement++ % 3) {
     case 0: return slots[slot] + SLOT_SIZE - bytes;
     case 1: return slots[slot];
-    default: return slots[slot] + element;
+    default: return slots[slot] + element * (1 + placement / 3 % 64);
     }
 }
 
@@ -626,6 +627,28 @@ static void test_few_rows(void) {
             p.values = SPECIAL;
         check_paths(&p);
     }
+}
+
+/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own, and a chunk
+   of k ends within a line. */
+static void test_few_rows_lines(void) {
+    static const size_t ms[] = {1, 2, 4, 6, 9};
+    unsigned shift;
+    size_t m;
+    int t, pad;
+    random_state = 23;
+    for (t = 0; t < DTYPE_COUNT; t++)
+        for (m = 0; m < sizeof ms / sizeof *ms; m++)
+            for (pad = 0; pad < 2; pad++)
+                for (shift = 0; shift < 64; shift += test_quick ? 7 : 1) {
+                    problem p = plain_problem(MIXPREC_F32, all_dtypes[t], MIXPREC_F32, ms[m], 37, 576);
+                    p.trans_b = MIXPREC_TRANS;
+                    p.pad_b = pad ? 5 : 64;
+                    if (p.b_type == MIXPREC_F64)
+                        p.a_type = p.c_type = MIXPREC_F64;
+                    placement = 3 * shift + 1; /* A comes first */
+                    check_paths(&p);
+                }
 }
 
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
@@ -1438,6 +1461,7 @@ int main(int argc, char **argv) {
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
         {"gemm: few rows", test_few_rows},
+        {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
