@@ -4512,7 +4512,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *
     case MIXPREC_BF16:
         return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, p)), 16));
     case MIXPREC_E4M3: {
-        __m256i half = mixprec_e4m3_to_half_avx2_(_mm_maskz_loadu_epi8(lanes, p));
+        /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
+        __m256i half = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_maskz_loadu_epi8(lanes, p)), 7);
+        half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xBF80));
+        half = _mm256_ternarylogic_epi32(half, _mm256_add_epi16(half, _mm256_set1_epi16(0x80)),
+                                         _mm256_set1_epi16(0x4000), 0xF8);
         return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256.0f));
     }
     case MIXPREC_E5M2:
@@ -5796,6 +5800,18 @@ MIXPREC_AVX512_ static void mixprec_direct_fill_avx512_(float *to, size_t rows, 
         }
 }
 
+/* 64 numbers of fp32 from a row of B. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_fill64_avx512_(float *to, const char *from, const char *ahead,
+                                                                         const mixprec_dtype type) {
+    const int size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    int i;
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
+        if (i * size % 4 == 0)
+            _mm_prefetch(ahead + i * size * 16, _MM_HINT_T1);
+        _mm512_store_ps(to + i * 16, mixprec_load16_avx512_(from + i * size * 16, type, 0xFFFF));
+    }
+}
+
 /* Number i of each 4, four times. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m256 mixprec_direct_spread_avx512_(__m256 x, const int i) {
     return i == 0   ? _mm256_permute_ps(x, 0x00)
@@ -5804,10 +5820,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m256 mixprec_direct_spread_avx512_(__m25
                     : _mm256_permute_ps(x, 0xFF);
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(const int lanes, const mixprec_dtype type,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(const int lanes, mixprec_dtype type,
                                                                               mixprec_direct_across_ *d) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t stride = d->stride;
+    const size_t size = mixprec_size_of_(type), stride = d->stride;
     const float *a = d->a;
     const char *from = d->b;
     size_t depth = d->depth, left, width = d->width;
@@ -5862,12 +5877,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
                         h[c] = _mm256_fmadd_ps(
                             c % 4 ? _mm256_set1_ps(*number) : mixprec_direct_spread_avx512_(r[c / 4], q), y, h[c]);
                 }
-                if (fill) {
-                    if ((size_t)q * 16 * size % 64 == 0)
-                        _mm_prefetch(ahead + (size_t)q * 16 * size, _MM_HINT_T1);
-                    _mm512_store_ps(to + q * 16, mixprec_load16_avx512_(next + (size_t)q * 16 * size, type, 0xFFFF));
-                }
             }
+            if (fill)
+                switch (type) {
+                case MIXPREC_F32: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F32); break;
+                case MIXPREC_F16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F16); break;
+                case MIXPREC_BF16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_BF16); break;
+                case MIXPREC_E4M3: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_E4M3); break;
+                default: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_E5M2); break;
+                }
             left -= 4;
             a += 4 * width;
             b += 4;
@@ -5887,20 +5905,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
     }
 }
 
-#define MIXPREC_DIRECT_KERNEL_AVX512_(lanes)                                                                           \
-    MIXPREC_AVX512_ static void mixprec_direct_across_##lanes##_avx512_(mixprec_dtype type,                            \
-                                                                        mixprec_direct_across_ *d) {                   \
-        switch (type) {                                                                                                \
-        case MIXPREC_F32: mixprec_direct_across_body_avx512_(lanes, MIXPREC_F32, d); break;                            \
-        case MIXPREC_F16: mixprec_direct_across_body_avx512_(lanes, MIXPREC_F16, d); break;                            \
-        case MIXPREC_BF16: mixprec_direct_across_body_avx512_(lanes, MIXPREC_BF16, d); break;                          \
-        case MIXPREC_E4M3: mixprec_direct_across_body_avx512_(lanes, MIXPREC_E4M3, d); break;                          \
-        default: mixprec_direct_across_body_avx512_(lanes, MIXPREC_E5M2, d); break;                                    \
-        }                                                                                                              \
-    }
-MIXPREC_DIRECT_KERNEL_AVX512_(8)
-MIXPREC_DIRECT_KERNEL_AVX512_(16)
-#undef MIXPREC_DIRECT_KERNEL_AVX512_
+MIXPREC_AVX512_ static void mixprec_direct_across_8_avx512_(mixprec_dtype type, mixprec_direct_across_ *d) {
+    mixprec_direct_across_body_avx512_(8, type, d);
+}
+MIXPREC_AVX512_ static void mixprec_direct_across_16_avx512_(mixprec_dtype type, mixprec_direct_across_ *d) {
+    mixprec_direct_across_body_avx512_(16, type, d);
+}
 
 MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ *call) {
     const size_t size = mixprec_size_of_(call->type), row_bytes = call->depth * size;
