@@ -2003,8 +2003,8 @@ typedef struct mixprec_kernels_ {
     size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, const float *q, size_t n);
 #endif
 
-    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of one dtype of
-       tensors; center is read for f32 only. Any n. */
+    /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of f32, f16
+       or bf16, both of one; center is read for f32 only. Any n. */
     void (*reduce)(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
                    mixprec_reduction reduction, double center);
     /* amax[j] = the larger of it and the largest code of block j of n codes of 1, 2 or 4 bytes, their top bits cleared:
@@ -4286,8 +4286,6 @@ MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, con
             MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F32)
             MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F16)
             MIXPREC_REDUCE_ROW_(avx2, MIXPREC_BF16)
-            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_E4M3)
-            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_E5M2)
         default: break;
         }
     if (n != whole)
@@ -5058,7 +5056,7 @@ MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x,
             MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F32)
             MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F16)
             MIXPREC_REDUCE_ROW_(avx512, MIXPREC_BF16)
-        default: mixprec_reduce_avx2_(lanes, x, y, type, whole, reduction, center); break; /* fp8: little to gain */
+        default: break;
         }
     if (n != whole)
         mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
@@ -7211,8 +7209,11 @@ MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, 
                                                const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
                                                double center, size_t n) {
     double lanes[MIXPREC_LANES_] = {0};
+    /* The kernels read f32, f16 and bf16; they are faster on fp8 that has become fp32 many numbers at a time. */
+    const int plain = mixprec_size_of_(x_type) >= 2;
     size_t i, step;
-    if (reduction == MIXPREC_DOT ? x_type == y_type : x_type == MIXPREC_F32 || mixprec_f64_bits_(center) << 1 == 0)
+    if (plain &&
+        (reduction == MIXPREC_DOT ? x_type == y_type : x_type == MIXPREC_F32 || mixprec_f64_bits_(center) << 1 == 0))
         kernels->reduce(lanes, x, y, x_type, n, reduction, center);
     else
         for (i = 0; i < n; i += step) {
