@@ -158,7 +158,8 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 
 /* As mixprec_gemm_ex; options may be NULL. Of the descriptor
      a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
-     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32;
+     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32, where A
+       is not transposed;
      workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
@@ -717,7 +718,7 @@ template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
 
 /* All of a block's shared memory is one array, so that nothing of it escapes the emulation's poison. */
 MIXPREC_CUDA_DEV_ unsigned char *mixprec_cuda_shared_(void) {
-    extern __shared__ __align__(128) unsigned char mixprec_cuda_shared_memory_[];
+    extern __shared__ __align__(256) unsigned char mixprec_cuda_shared_memory_[];
     return mixprec_cuda_shared_memory_;
 }
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_shared_address_(const void *p) {
@@ -741,13 +742,24 @@ template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_
 #endif
 }
 
-/* 16 bytes to shared memory, zeros instead where not `wanted`; done after commit and wait. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
+/* Two words of shared memory, at a multiple of 8 bytes. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t address) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "r"(address) : "memory");
+}
+
+/* 16 or 4 bytes to shared memory, zeros instead where not `wanted`; done after commit and wait. */
+template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
 #if MIXPREC_CUDA_ARCH_ >= 800
-    asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
-                 "cp.async.cg.shared.global [%0], [%1], 16, ignored;\n\t}" ::"r"(address),
-                 "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
-                 : "memory");
+    if (bytes == 16)
+        asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
+                     "cp.async.cg.shared.global [%0], [%1], 16, ignored;\n\t}" ::"r"(address),
+                     "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
+                     : "memory");
+    else
+        asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
+                     "cp.async.ca.shared.global [%0], [%1], 4, ignored;\n\t}" ::"r"(address),
+                     "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
+                     : "memory");
 #endif
 }
 MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_commit_(void) {
@@ -1816,7 +1828,8 @@ MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x,
            (x.array ? 0 : batch * x.stride * size);
 }
 
-MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activation) {
+static __device__ __attribute__((noinline, unused)) float mixprec_cuda_activate_(float x,
+                                                                                 mixprec_activation activation) {
     if (activation == MIXPREC_ACTIVATION_RELU)
         return (mixprec_cuda_bits_(x) - 0x80000000u) <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
     if (activation == MIXPREC_ACTIVATION_TANH)
@@ -1829,75 +1842,78 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activ
     return x < -104.0f ? -0.0f : y; /* they end in -0, and Inf times 0 is none */
 }
 
-/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. */
+/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. What is
+   common, f32, f16 or bf16 with nothing to be added, is short; the rest is there once, past which the four go round, not
+   four times in each of two dozen kernels: that took a third of the time to compile them. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, float alpha, float beta,
                                             const float4 &sums, size_t local, size_t column, int count, size_t batch) {
-    bool nothing = alpha == 0 || g.k == 0;
-    size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
+    const bool nothing = alpha == 0 || g.k == 0;
+    const bool scaled = !nothing && !g.a.k_varies && !g.b.k_varies; /* else the sums are already */
+    const bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
+    const size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
     char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
-    uint32_t code[4] = {0, 0, 0, 0};
+    const bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
+    const bool pairs =
+        nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16);
     float v[4] = {sums.x, sums.y, sums.z, sums.w};
-    bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
-    if (!nothing && !g.a.k_varies && !g.b.k_varies) { /* else the sums are scaled already */
-        float scale = g.a.scale ? mixprec_cuda_scale_at_(g.a, row, 0) : 1.0f;
-        if (g.a.scale)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[e] = mixprec_cuda_mul_(v[e], scale);
-        if (g.b.scale)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (e < count)
-                    v[e] = mixprec_cuda_mul_(v[e], mixprec_cuda_scale_at_(g.b, column + e, 0));
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]);
-    if (beta != 0)
+    uint32_t code[4] = {0, 0, 0, 0};
+    if (scaled && g.a.scale) {
+        float scale = mixprec_cuda_scale_at_(g.a, row, 0);
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (e < count) {
-                float y = mixprec_cuda_mul_(
-                    beta, mixprec_cuda_decode_(mixprec_cuda_element_plain_(c, size, column + e), g.c_type));
-                v[e] = nothing ? y : mixprec_cuda_add_(v[e], y);
-            }
-    if (g.bias)
+            v[e] = mixprec_cuda_mul_(v[e], scale);
+    }
+    if (beta == 0 && !g.bias && !(scaled && g.b.scale) && g.activation == MIXPREC_ACTIVATION_NONE &&
+        (g.c_type == MIXPREC_F32 || pairs)) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (e < count)
-                v[e] = mixprec_cuda_add_(
-                    v[e], mixprec_cuda_decode_(
-                              mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e), g.bias_type));
-    bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
-    if (g.activation != MIXPREC_ACTIVATION_NONE || !nearest) {
-#pragma unroll 1 /* what is long and rare once, not four times in each of two dozen kernels: seconds of compile time */
-        for (int e = 0; e < 4; e++) {
-            float x = e == 0 ? v[0] : e == 1 ? v[1] : e == 2 ? v[2] : v[3];
-            uint32_t bits, random = 0;
-            if (g.activation != MIXPREC_ACTIVATION_NONE)
-                x = mixprec_cuda_activate_(x, g.activation);
-            bits = mixprec_cuda_bits_(x);
-            if (!nearest) {
-                if (g.round == MIXPREC_ROUND_STOCHASTIC)
-                    random = mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e);
-                bits = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow, random);
-            }
-            x = mixprec_cuda_float_(bits);
-            v[0] = e == 0 ? x : v[0], v[1] = e == 1 ? x : v[1], v[2] = e == 2 ? x : v[2], v[3] = e == 3 ? x : v[3];
-        }
-    }
-    if (nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16)) {
+            code[e] = mixprec_cuda_bits_(v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]));
 #pragma unroll
-        for (int e = 0; e < 4; e += 2) { /* the commonest, by instruction; it has its own NaN */
+        for (int e = 0; e < 4 && pairs; e += 2) { /* the instruction has its own NaN */
             uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], g.c_type);
             code[e] = pair & 0xFFFF, code[e + 1] = pair >> 16;
         }
     } else {
+        uint32_t old[4] = {0, 0, 0, 0};
+        if (beta != 0)
 #pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    old[e] = mixprec_cuda_element_plain_(c, size, column + e);
+#pragma unroll 1
         for (int e = 0; e < 4; e++) {
-            uint32_t bits = mixprec_cuda_bits_(v[e]);
-            code[e] = g.c_type == MIXPREC_F32 || !nearest ? bits : mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+            uint32_t bits = 0;
+            if (e < count) {
+                float x = v[0];
+                if (scaled && g.b.scale)
+                    x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, column + e, 0));
+                x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
+                if (beta != 0) {
+                    float y = mixprec_cuda_mul_(beta, mixprec_cuda_decode_(old[0], g.c_type));
+                    x = nothing ? y : mixprec_cuda_add_(x, y);
+                }
+                if (g.bias)
+                    x = mixprec_cuda_add_(
+                        x,
+                        mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e),
+                                             g.bias_type));
+                if (g.activation != MIXPREC_ACTIVATION_NONE)
+                    x = mixprec_cuda_activate_(x, g.activation);
+                bits = mixprec_cuda_bits_(x);
+                if (!nearest)
+                    bits = mixprec_cuda_narrow64_(
+                        mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow,
+                        g.round == MIXPREC_ROUND_STOCHASTIC
+                            ? mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e)
+                            : 0);
+                else if (g.c_type != MIXPREC_F32)
+                    bits = mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+            }
+#pragma unroll
+            for (int next = 1; next < 4; next++)
+                v[next - 1] = v[next], old[next - 1] = old[next], code[next - 1] = code[next];
+            code[3] = bits;
         }
     }
 #pragma unroll
@@ -1977,19 +1993,16 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     }
 }
 
-/* put(row, k, code) for every element of a tile of an operand, 0 where it ends before; neighbouring threads read
-   neighbouring memory. */
+/* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
+   neighbouring threads have neighbouring elements. */
 template <int rows, int depth, int threads, class Put>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, const char *base, size_t size,
-                                                      size_t row0, size_t k0, size_t k_end, Put put) {
+MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
+                                                      size_t k_end, Put put) {
 #pragma unroll 4
     for (int i = 0; i < rows * depth / threads; i++) { /* it divides them */
         int q = (int)threadIdx.x + i * threads;
         int r = x.k_step == 1 ? q / depth : q % rows, p = x.k_step == 1 ? q % depth : q / rows;
-        put(r, p,
-            row0 + r < x.rows && k0 + p < k_end
-                ? mixprec_cuda_element_(base, size, (row0 + r) * x.row_step + (k0 + p) * x.k_step)
-                : 0);
+        put(r, p, (row0 + r) * x.row_step + (k0 + p) * x.k_step, row0 + r < x.rows && k0 + p < k_end);
     }
 }
 
@@ -2001,7 +2014,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand
 MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
                                                 size_t row0, size_t k0, size_t k_end) {
     mixprec_cuda_for_each_element_<64, MIXPREC_CUDA_EXACT_DEPTH_, MIXPREC_CUDA_THREADS_>(
-        x, base, mixprec_cuda_size_(x.type), row0, k0, k_end, [&](int r, int p, uint32_t code) {
+        x, row0, k0, k_end, [&](int r, int p, size_t i, bool exists) {
+            uint32_t code = exists ? mixprec_cuda_element_(base, mixprec_cuda_size_(x.type), i) : 0;
             tile[p * MIXPREC_CUDA_EXACT_PITCH_ + r] =
                 x.type == MIXPREC_I8 ? (float)(int8_t)(uint8_t)code : mixprec_cuda_decode_(code, x.type);
         });
@@ -2139,7 +2153,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<
     const int depth = mixprec_cuda_wmma_kind_<kind>::depth, all = depth * MIXPREC_CUDA_WMMA_STEPS_;
     const int pitch = depth + 16 / (int)sizeof(element);
     const size_t size = mixprec_cuda_size_(x.type);
-    mixprec_cuda_for_each_element_<64, all, 128>(x, base, size, row0, k0, k_end, [=, &x](int r, int p, uint32_t code) {
+    mixprec_cuda_for_each_element_<64, all, 128>(x, row0, k0, k_end, [=, &x](int r, int p, size_t i, bool exists) {
+        uint32_t code = exists ? mixprec_cuda_element_(base, size, i) : 0;
         if (kind == MIXPREC_CUDA_TF32_)
             code = mixprec_cuda_tf32_(code);
         else if (kind == MIXPREC_CUDA_F16_ && size == 1)
@@ -2223,9 +2238,10 @@ static __global__ void __launch_bounds__(128, 4)
 
 /* ---- MMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 3 stages, warps of 64 x 64 ---- */
 
-/* The rows of a tile are lines of 128 bytes of k; the 16-byte chunks of line r are permuted by r % 8, so that neither
-   the copies nor ldmatrix meet a bank twice. `lines_are_k` (16-bit types that are not contiguous along k): 64 lines of
-   k, each of all rows, for ldmatrix.trans. */
+/* The rows of a tile are lines of 128 bytes of k, read by ldmatrix. `lines_are_k`, where an operand is not contiguous
+   along k: a tile is copied as it lies, in lines of one k and all rows, and a fragment gathers neighbouring k from them:
+   of 16 bits by ldmatrix.trans, of 8 by ldmatrix.trans of pairs of rows, which byte permutes take apart, of 32 by loads
+   of pairs of rows. A pair makes rows r and r + 8 of the instruction: see mixprec_cuda_mma_way_. */
 template <int kind> struct mixprec_cuda_mma_kind_;
 #define MIXPREC_CUDA_KIND_(kind, instruction, type, size)                                                              \
     template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
@@ -2253,19 +2269,43 @@ template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
     }
 };
 
-/* The registers of ldmatrix, 4 of A or 2 of B, as the instruction wants them. FP8: a register holds k = 4 t .. 4 t + 3 of
-   its row. The order of k within an instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place
-   of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
-template <int kind, int words>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t *to, const uint32_t *from, bool e5m2) {
-    const int half = words / 2; /* registers of one 16-byte chunk */
+/* Rows q of the instruction's 8 in fragment t of these are rows t / way * 8 way + way q + t % way of the tile. */
+MIXPREC_CUDA_DEV_ constexpr int mixprec_cuda_mma_way_(int bytes, bool lines_are_k) {
+    return lines_are_k && bytes != 2 ? 2 : 1;
+}
+
+/* 16-byte chunk c of a line is stored at c ^ this, so that neither the copies nor the fragments meet a bank twice: of
+   lines that a fragment reads together it differs in as many values as it takes. Its period divides `apart` below. */
+template <int bytes, bool lines_are_k> MIXPREC_CUDA_DEV_ int mixprec_cuda_mma_swizzle_(int line) {
+    return !lines_are_k || bytes == 2 ? line & 7 : bytes == 1 ? (line >> 1 & 6) | (line & 1) : (line & 3) << 1;
+}
+
+/* The registers of a fragment, of 16 rows and 32 bytes of k, as the instruction wants them: 4 of A, or 2 of B and 2 of
+   its next one. 8 bits from lines of k: registers 2 h, 2 h + 1 hold the bytes (k, row), (k, row + 1), (k + 1, row), ...
+   for k = 4 t and 4 t + 2 of half h. Decoded FP8: a register holds k = 4 t .. 4 t + 3 of its row. The order of k within an
+   instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that
+   of 2 t + 8, 2 t + 9. */
+template <int kind, bool lines_are_k, bool is_b, int steps>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], const uint32_t (&from)[4], bool e5m2) {
+    const int words = is_b ? 2 : 4, half = words / 2; /* half: registers of one 16-byte chunk of k */
 #pragma unroll
-    for (int w = 0; w < words; w++)
-        if (kind == MIXPREC_CUDA_FP8_) {
-            to[w / half * words + w % half] = mixprec_cuda_fp8x2_(from[w], e5m2);
-            to[w / half * words + w % half + half] = mixprec_cuda_fp8x2_(from[w] >> 16, e5m2);
-        } else
-            to[w] = kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(from[w]) : from[w];
+    for (int f = 0; f < 4; f += words)
+#pragma unroll
+        for (int w = 0; w < words; w++) {
+            const bool apart = lines_are_k && mixprec_cuda_mma_kind_<kind>::bytes == 1;
+            const int h = w / half * 2, row = is_b ? f / 2 : w % half; /* which of a pair of rows it is */
+            uint32_t x = from[f + w], y = x >> 16;
+            if (apart && kind == MIXPREC_CUDA_FP8_) {
+                x = __byte_perm(from[h], 0, row ? 0x31 : 0x20);
+                y = __byte_perm(from[h + 1], 0, row ? 0x31 : 0x20);
+            } else if (apart)
+                x = __byte_perm(from[h], from[h + 1], row ? 0x7531 : 0x6420);
+            if (kind == MIXPREC_CUDA_FP8_) {
+                to[f * 2 + w / half * words + w % half] = mixprec_cuda_fp8x2_(x, e5m2);
+                to[f * 2 + w / half * words + w % half + half] = mixprec_cuda_fp8x2_(y, e5m2);
+            } else
+                to[f + w] = kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(x) : x;
+        }
 }
 
 /* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base and
@@ -2276,7 +2316,7 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         per_chunk = 16 / bytes,
         chunks = lines_are_k ? rows / per_chunk : 8,
         line_bytes = chunks * 16,
-        apart = threads / chunks, /* lines; a multiple of 8, so that the permutation is that of the first one */
+        apart = threads / chunks, /* lines: a multiple of the swizzle's period, which is that of the first one */
         count = (lines_are_k ? depth : rows) / apart
     };
     const char *from; /* of this thread's first chunk, of the next 128 bytes of k */
@@ -2293,7 +2333,7 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         from = base + ((lines_are_k ? k0 : row0) + line) * step +
                ((lines_are_k ? row0 : k0) + (size_t)(chunk * per_chunk)) * bytes;
         stride = apart * step;
-        to = (uint32_t)(line * line_bytes + ((chunk ^ (line & 7)) << 4));
+        to = (uint32_t)(line * line_bytes + ((chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(line)) << 4));
         lines_left = lines_are_k ? (size_t)(chunk * per_chunk) < left : left < (size_t)rows ? (int)left : rows;
     }
     /* The tile at k_end - k_left; the caller's barriers cover the stores too. */
@@ -2305,37 +2345,53 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
             const char *p = from;
 #pragma unroll 4 /* all at once their addresses take registers that sm_120's ptxas then lacks */
             for (int i = 0; i < count; i++, p += stride)
-                mixprec_cuda_copy_async_(tile + to + i * apart * line_bytes, p, line + i * apart < last);
+                mixprec_cuda_copy_async_<16>(tile + to + i * apart * line_bytes, p, line + i * apart < last);
             from = lines_are_k ? p : from + 128;
             return;
         }
         unsigned char *target = mixprec_cuda_shared_() + (tile - mixprec_cuda_shared_address_(mixprec_cuda_shared_()));
         mixprec_cuda_for_each_element_<rows, depth, threads>(
-            x, base, bytes, row0, k_end - k_left, k_end, [=](int r, int p, uint32_t code) {
-                int l = lines_are_k ? p : r, at = lines_are_k ? r : p;
-                mixprec_cuda_put_(target + l * line_bytes + ((at / per_chunk ^ (l & 7)) << 4), bytes, at % per_chunk,
-                                  code);
+            x, row0, k_end - k_left, k_end, [=](int r, int p, size_t i, bool exists) {
+                int l = lines_are_k ? p : r, element = lines_are_k ? r : p;
+                int chunk = element / per_chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
+                int at = l * line_bytes + chunk * 16 + element % per_chunk * bytes;
+                if (bytes == 4)
+                    mixprec_cuda_copy_async_<4>(tile + at, base + i * bytes, exists);
+                else
+                    mixprec_cuda_put_(target + at, bytes, 0, exists ? mixprec_cuda_element_(base, bytes, i) : 0);
             });
     }
 };
 
-/* Where the rows that this lane names to ldmatrix are in a tile, for 64 rows of an operand from row0: at[i] for rows 16 i
-   of 64 where lines are k, at[kk] for the step kk of 32 bytes of k where they are not; the other of the two is a constant.
-   A wants its matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two exchanged. */
-template <bool lines_are_k, int rows>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_lane_(uint32_t (&at)[4], int row0, bool is_b) {
+/* Where this lane's part of the first fragment is in a tile, for the 64 rows of an operand from row0, a multiple of 64.
+   A wants its matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two
+   exchanged. */
+template <int bytes, bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mma_lane_(int row0, bool is_b) {
     int lane = (int)threadIdx.x % 32, within = lane & 7, low = lane >> 3 & 1, high = lane >> 4;
     int row_half = is_b ? high : low, k_half = is_b ? low : high;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        at[i] =
-            (uint32_t)(lines_are_k ? (k_half * 8 + within) * rows * 2 + (((row0 / 8 + i * 2 + row_half) ^ within) << 4)
-                                   : (row0 + row_half * 8 + within) * 128 + (((i * 2 + k_half) ^ within) << 4));
+    int line, at; /* at: bytes within the line */
+    if (!lines_are_k)
+        line = row0 + row_half * 8 + within, at = k_half * 16;
+    else if (bytes == 2)
+        line = k_half * 8 + within, at = (row0 + row_half * 8) * 2;
+    else if (bytes == 1) /* both halves of k, see mixprec_cuda_mma_prepare_ */
+        line = high * 16 + within / 2 * 4 + low * 2 + within % 2, at = row0;
+    else /* the second half of k is 4 lines further on */
+        line = lane % 4, at = (row0 + lane / 4 * 2) * 4;
+    return (uint32_t)(line * (lines_are_k ? rows * bytes : 128) +
+                      (at ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(line) << 4));
 }
-template <bool lines_are_k, int rows>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_fragment_(uint32_t (&x)[4], uint32_t tile, const uint32_t (&at)[4], int i,
-                                                  int kk) {
-    mixprec_cuda_ldmatrix_<lines_are_k>(x, tile + (lines_are_k ? at[i] + kk * 32 * rows : at[kk] + i * 2048));
+/* The fragment of rows 16 i of the 64 and 32 bytes of k from 32 kk on; `from` is the tile, a multiple of 256, and what
+   mixprec_cuda_mma_lane_ has found, so that an exclusive or moves along a line. */
+template <int bytes, bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_fragment_(uint32_t (&x)[4], uint32_t from, int i, int kk, bool is_b) {
+    from = lines_are_k ? (from ^ i * 16 * bytes) + kk * 32 * rows : (from ^ kk * 32) + i * 2048;
+    if (lines_are_k && bytes == 4) {
+        mixprec_cuda_load_pair_(x[0], x[is_b ? 2 : 1], from);
+        mixprec_cuda_load_pair_(x[is_b ? 1 : 2], x[3], from + 16 * rows);
+    } else
+        mixprec_cuda_ldmatrix_<lines_are_k>(x, from);
 }
 
 #define MIXPREC_CUDA_MMA_ROWS_ 128
@@ -2347,7 +2403,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_MMA_STAGES_, threads = columns;
     const size_t depth = 128 / mma::bytes;
     const uint32_t stage_bytes = (rows + columns) * 128;
-    const bool ahead = mma::steps == 1; /* decoding has no registers left for A's next fragments */
+    /* decoding has no registers left for A's next fragments, nor, from lines of k, for B's */
+    const bool ahead = mma::steps == 1, b_ahead = ahead || !b_lines_are_k;
     unsigned char *shared = mixprec_cuda_shared_();
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
     typename mma::sum sums[4][8][4];
@@ -2367,9 +2424,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     size_t k_left = place.k_end - place.k_begin; /* not yet copied */
     const uint32_t first = mixprec_cuda_shared_address_(shared);
     uint32_t filled = first, read = first; /* stages */
-    uint32_t a_at[4], b_at[4], raw_a[2][4][4], raw_b[2][4];
-    mixprec_cuda_mma_lane_<a_lines_are_k, rows>(a_at, warp_row, false);
-    mixprec_cuda_mma_lane_<b_lines_are_k, columns>(b_at, warp_column, true);
+    const uint32_t a_at = mixprec_cuda_mma_lane_<mma::bytes, a_lines_are_k, rows>(warp_row, false);
+    const uint32_t b_at = mixprec_cuda_mma_lane_<mma::bytes, b_lines_are_k, columns>(warp_column, true) + rows * 128;
+    uint32_t raw_a[2][4][4], raw_b[2][4];
 
 #pragma unroll
     for (int i = 0; i < 128; i++)
@@ -2387,9 +2444,10 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     } while (0)
 #define MIXPREC_CUDA_LOAD_A_(kk)                                                                                       \
     _Pragma("unroll") for (int i = 0; i < 4; i++)                                                                      \
-        mixprec_cuda_mma_fragment_<a_lines_are_k, rows>(raw_a[(kk) % 2][i], read, a_at, i, kk)
+        mixprec_cuda_mma_fragment_<mma::bytes, a_lines_are_k, rows>(raw_a[(kk) % 2][i], read + a_at, i, kk, false)
 #define MIXPREC_CUDA_LOAD_B_(kk, j)                                                                                    \
-    mixprec_cuda_mma_fragment_<b_lines_are_k, columns>(raw_b[(j) % 2], read + rows * 128, b_at, j, kk)
+    mixprec_cuda_mma_fragment_<mma::bytes, b_lines_are_k, columns>(raw_b[b_ahead ? (j) % 2 : 0], read + b_at, j, kk,   \
+                                                                   true)
 #pragma unroll 1
     for (int i = 0; i < stages - 1; i++)
         MIXPREC_CUDA_COPY_();
@@ -2397,23 +2455,26 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     __syncthreads();
     if (ahead)
         MIXPREC_CUDA_LOAD_A_(0);
-    MIXPREC_CUDA_LOAD_B_(0, 0);
-    /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
+    if (b_ahead)
+        MIXPREC_CUDA_LOAD_B_(0, 0);
+        /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
        that after a barrier there is something to multiply. */
 #pragma unroll 1
     for (uint32_t tile = 0; tile < tiles; tile++)
 #pragma unroll
         for (int kk = 0; kk < 4; kk++) {
-            uint32_t fa[4][4 * mma::steps], fb[2][2 * mma::steps];
+            uint32_t fa[4][4 * mma::steps], fb[4 * mma::steps];
             if (kk == 1)
                 MIXPREC_CUDA_COPY_(); /* into the stage that the barrier before has freed */
             if (!ahead)
                 MIXPREC_CUDA_LOAD_A_(kk);
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                mixprec_cuda_mma_prepare_<kind, 4>(fa[i], raw_a[kk % 2][i], a_e5m2);
+                mixprec_cuda_mma_prepare_<kind, a_lines_are_k, false, mma::steps>(fa[i], raw_a[kk % 2][i], a_e5m2);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
+                if (!b_ahead)
+                    MIXPREC_CUDA_LOAD_B_(kk, j);
                 if (kk == 3 && j == 3) {
                     read = MIXPREC_CUDA_NEXT_(read);
                     mixprec_cuda_copy_wait_<stages - 2>();
@@ -2421,12 +2482,13 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
                 }
                 if (j == 3 && ahead)
                     MIXPREC_CUDA_LOAD_A_((kk + 1) % 4);
-                MIXPREC_CUDA_LOAD_B_((j == 3 ? kk + 1 : kk) % 4, (j + 1) % 4);
-                mixprec_cuda_mma_prepare_<kind, 2>(fb[0], raw_b[j % 2], b_e5m2);
-                mixprec_cuda_mma_prepare_<kind, 2>(fb[1], raw_b[j % 2] + 2, b_e5m2);
+                if (b_ahead)
+                    MIXPREC_CUDA_LOAD_B_((j == 3 ? kk + 1 : kk) % 4, (j + 1) % 4);
+                mixprec_cuda_mma_prepare_<kind, b_lines_are_k, true, mma::steps>(fb, raw_b[b_ahead ? j % 2 : 0],
+                                                                                 b_e5m2);
 #pragma unroll
                 for (int i = 0; i < 8; i++)
-                    mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb[i % 2]);
+                    mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb + i % 2 * 2 * mma::steps);
             }
         }
 #undef MIXPREC_CUDA_LOAD_A_
@@ -2436,13 +2498,17 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     __syncthreads(); /* the fragments that were loaded ahead of the last products were read there, though in vain */
     float *out = (float *)(void *)shared;
     const int pitch = columns + 8;
+    const int a_way = mixprec_cuda_mma_way_(mma::bytes, a_lines_are_k),
+              b_way = mixprec_cuda_mma_way_(mma::bytes, b_lines_are_k);
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int t = 0; t < 8; t++)
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float *to = out + (warp_row + i * 16 + lane / 4) * pitch + warp_column + j * 8 + lane % 4 * 2;
-            *(float2 *)to = make_float2((float)sums[i][j][0], (float)sums[i][j][1]);
-            *(float2 *)(to + 8 * pitch) = make_float2((float)sums[i][j][2], (float)sums[i][j][3]);
+        for (int j = 0; j < 8; j++) { /* two neighbours in the tile: of one fragment, or of two */
+            int e = b_way == 1 ? 0 : j % 2, first = j / b_way * b_way;
+            float *to = out + (warp_row + t / a_way * 8 * a_way + lane / 4 * a_way + t % a_way) * pitch + warp_column +
+                        first * 8 + (lane % 4 * 2 + e) * b_way;
+            *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
+                                        (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
     __syncthreads();
     mixprec_cuda_epilogue_<rows, columns, threads>(g, place, out, pitch);
@@ -3110,27 +3176,31 @@ typedef struct mixprec_cuda_gemm_plan_ {
     size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
 } mixprec_cuda_gemm_plan_;
 
-static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a_lines_are_k, bool b_lines_are_k,
-                                                          bool large) {
-#define MIXPREC_CUDA_PICK_(kind, a, b)                                                                                 \
-    (large ? mixprec_cuda_gemm_mma_<kind, a, b, 256> : mixprec_cuda_gemm_mma_<kind, a, b, 128>)
-#define MIXPREC_CUDA_PICK_4_(kind)                                                                                     \
-    (a_lines_are_k   ? b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, true, true) : MIXPREC_CUDA_PICK_(kind, true, false)    \
-       : b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, false, true)                                                         \
-                     : MIXPREC_CUDA_PICK_(kind, false, false))
+template <int kind, int columns, bool a_may = true>
+static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_of_(bool a_lines_are_k, bool b_lines_are_k) {
+    return a_may && a_lines_are_k ? b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, a_may, true, columns>
+                                                  : mixprec_cuda_gemm_mma_<kind, a_may, false, columns>
+           : b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, false, true, columns>
+                                  : mixprec_cuda_gemm_mma_<kind, false, false, columns>;
+}
+/* The fp8 units' kernels are made for an A that is contiguous along k: four pairs of formats times four layouts would
+   take seconds to compile. */
+static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a, bool b, bool large) {
     switch (kind) {
-    case MIXPREC_CUDA_F16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_F16_);
-    case MIXPREC_CUDA_BF16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_BF16_);
-    case MIXPREC_CUDA_TF32_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_TF32_, false, false, 128>;
-    case MIXPREC_CUDA_S8_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_S8_, false, false, 128>;
-    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E4M3_, false, false, 128>;
-    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E5M2_, false, false, 128>;
-    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E4M3_, false, false, 128>;
-    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E5M2_, false, false, 128>;
-    default: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_FP8_, false, false, 128>;
+    case MIXPREC_CUDA_F16_:
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 256>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 128>(a, b);
+    case MIXPREC_CUDA_BF16_:
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 256>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 128>(a, b);
+    case MIXPREC_CUDA_TF32_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_TF32_, 128>(a, b);
+    case MIXPREC_CUDA_S8_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_S8_, 128>(a, b);
+    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E4M3_, 128, false>(a, b);
+    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E5M2_, 128, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E4M3_, 128, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E5M2_, 128, false>(a, b);
+    default: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_FP8_, 128>(a, b);
     }
-#undef MIXPREC_CUDA_PICK_4_
-#undef MIXPREC_CUDA_PICK_
 }
 
 /* Checks all but the pointers; fills in the kernel's arguments and how to launch it. Asks the device last. */
@@ -3215,7 +3285,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                      : -1;
     if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
         kind = MIXPREC_CUDA_FP8_;
-        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA)
+        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA &&
+            g->a.k_step == 1)
             kind = MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
     }
     if (g->a.k_varies || g->b.k_varies)
@@ -3254,7 +3325,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         large = words && MIXPREC_CUDA_HAS_LARGE_TILE_(device.compiled) &&
                 device.shared_bytes >= MIXPREC_CUDA_MMA_BYTES_(256) &&
                 large_tiles >= ((size_t)device.multiprocessors + plan->batch - 1) / plan->batch;
-        plan->kernel = mixprec_cuda_mma_kernel_(kind, words && g->a.k_step != 1, words && g->b.k_step != 1, large);
+        plan->kernel = mixprec_cuda_mma_kernel_(kind, g->a.k_step != 1, g->b.k_step != 1, large);
         plan->rows = 128;
         plan->columns = plan->threads = large ? 256 : 128;
         plan->shared = large ? MIXPREC_CUDA_MMA_BYTES_(256) : MIXPREC_CUDA_MMA_BYTES_(128);

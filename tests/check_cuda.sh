@@ -123,15 +123,19 @@ END
 if have cuobjdump && have nvdisasm; then disassemble=1; else disassemble=0; fi
 [ $disassemble = 1 ] || skip "cuda: machine code" "no cuobjdump or no nvdisasm: it was not read"
 
-# One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores.
+# One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores, loads of pairs of words
+# of shared memory, 16-byte cp.async.
 count_sass() {
     cuobjdump -sass "$1" | awk '
-        /Function :/ { if (name) print name, tensor, ldsm, generic, spilled; name = $3; tensor = ldsm = generic = spilled = 0 }
+        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies }
+        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = 0 }
         / (HMMA|IMMA|QMMA)\./ { tensor++ }
         / LDSM\./ { ldsm++ }
         / LD(\.[A-Z0-9]+)* / { generic++ }
         / (LDL|STL)(\.[A-Z0-9]+)* / { spilled++ }
-        END { print name, tensor, ldsm, generic, spilled }'
+        / LDS\.64 / { pairs++ }
+        / LDGSTS\.E\.BYPASS\.128/ { copies++ }
+        END { print_kernel() }'
 }
 
 for arch in $archs; do
@@ -158,14 +162,18 @@ for arch in $archs; do
     count_sass "$object" >"$work/sass_$arch.txt"
     bad=$(awk -v arch="$arch" '
         /gemm_mma_/ && $2 == 0 { empty++ }
-        /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ { print $1, "has no LDSM" }
+        # TF32 has LDS.64 where lines are k, the second and third parameter, and LDS in WMMA
+        /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ && !/mma_ILi2ELb1ELb1E/ { print $1, "has no LDSM" }
+        /gemm_mma_ILi2E/ && /Lb1E/ && $2 > 0 && $6 < 32 { print $1, "has", $6, "LDS.64" }
+        /gemm_mma_/ && $2 > 0 && $7 == 0 { print $1, "has no LDGSTS" }
         /gemm_(mma|wmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
         /gemm_mma_/ && $2 > 0 { full++ }
         /gemm_wmma_/ && $2 > 0 { wmma++ }
         $5 > 0 { print $1, "spills" }
         END {
-            # 8 kernels for two 16-bit types, TF32, int8, decoded fp8; the large tile doubles the 16-bit ones; native fp8: 4
-            want = arch == 75 ? 0 : arch == 86 ? 11 : arch == 89 || arch == 120 ? 15 : 19
+            # two 16-bit types, TF32, int8 and decoded fp8 in 4 layouts; the large tile doubles the 16-bit ones; the fp8
+            # units have 4 pairs of types in 2 layouts
+            want = arch == 75 ? 0 : arch == 86 ? 20 : 28
             if (full + 0 != want) print full + 0, "mma.sync kernels have a body, not", want
             if (wmma + 0 != (arch == 75 ? 2 : 4)) print wmma + 0, "WMMA kernels have a body"
         }' "$work/sass_$arch.txt")

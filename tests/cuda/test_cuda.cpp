@@ -359,8 +359,8 @@ static __global__ void halves_of(uint32_t *out, const uint32_t *in) {
     out[7] = 0;
     if (!mixprec_cuda_has_cvt_(MIXPREC_F16))
         return;
-    mixprec_cuda_copy_async_(address, in, true);
-    mixprec_cuda_copy_async_(address + 16, (const void *)16, false);
+    mixprec_cuda_copy_async_<16>(address, in, true);
+    mixprec_cuda_copy_async_<16>(address + 16, (const void *)16, false);
     mixprec_cuda_copy_commit_();
     mixprec_cuda_copy_wait_<0>();
     for (int i = 0; i < 8; i++)
@@ -958,6 +958,63 @@ static void test_gemm_mma_8(void) {
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
+}
+
+/* Every layout of every kind of mma.sync kernel: what is aligned is copied 16 bytes at a time, in all four transpositions,
+   and no fragment meets a bank twice; what is not aligned, or odd, is as right. */
+static void test_gemm_layouts(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_MMA, 0, 86, 4, 0},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_MMA, 0, 90, 1, 0},
+                                      {MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_MMA, 1, 80, 4, 0},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_MMA, 0, 89, 4, 0},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 0}};
+    static const size_t shapes[][3] = {{48, 144, 160}, {131, 77, 75}, {1, 130, 200}};
+    const size_t count = test_quick ? 2 : 3;
+    size_t kind, shape;
+    for (kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        for (shape = 0; shape < count; shape++)
+            for (int layout = 0; layout < 8; layout++) {
+                const size_t m = shapes[shape][0], n = shapes[shape][1], k = shapes[shape][2];
+                const bool aligned = layout < 4;
+                matrix a, b, c;
+                mixprec_gemm_desc d;
+                mixprec_cuda_gemm_options options;
+                void *before;
+                memset(&d, 0, sizeof d);
+                memset(&options, 0, sizeof options);
+                d.trans_a = (mixprec_transpose)(layout & 1), d.trans_b = (mixprec_transpose)(layout >> 1 & 1);
+                a = make_matrix(kinds[kind].a, d.trans_a ? k : m, d.trans_a ? m : k, 1, aligned, true);
+                b = make_matrix(kinds[kind].b, d.trans_b ? n : k, d.trans_b ? k : n, 1, aligned, true);
+                c = make_matrix(MIXPREC_F32, m, n, 1, aligned, false);
+                d.m = m, d.n = n, d.k = k, d.a = a.data, d.b = b.data, d.c = c.data, d.native = kinds[kind].native;
+                d.a_type = a.type, d.b_type = b.type, d.c_type = MIXPREC_F32;
+                d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
+                options.path = kinds[kind].path;
+                before = malloc(c.bytes);
+                memcpy(before, c.data, c.bytes);
+#ifdef TEST_ON_DEVICE
+                mixprec_status status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+                finish();
+                CHECK(status == MIXPREC_OK || status == MIXPREC_ERR_DEVICE, "status %d", (int)status);
+                if (status == MIXPREC_OK)
+#else
+                pretend_device(kinds[kind].arch, kinds[kind].multiprocessors);
+                emulation.gathered = emulation.conflicts = 0;
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                CHECK(!aligned || shape || emulation.gathered == 0, "%s %s layout %d: %ld elements one by one",
+                      mixprec_dtype_name(a.type), mixprec_dtype_name(b.type), layout, emulation.gathered);
+                CHECK(emulation.conflicts == 0, "%s %s layout %d: %ld bank conflicts", mixprec_dtype_name(a.type),
+                      mixprec_dtype_name(b.type), layout, emulation.conflicts);
+#endif
+                    check_gemm("layouts", &d, &a, &b, &c, before, a.type == MIXPREC_F32 ? 0x1p-11 : 0);
+                free(before);
+                release(a.data), release(b.data), release(c.data);
+            }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
 }
 
 /* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked above;
@@ -2226,6 +2283,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, mma.sync, every layout", test_gemm_layouts},
         {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
