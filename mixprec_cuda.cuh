@@ -80,7 +80,10 @@ extern "C" {
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
-                          an array that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
+                          a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
+     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, amax, scale, inverse, workspace) lies in an array that
+                          the call reads or writes, or is two at once
+   Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
 typedef struct CUstream_st *mixprec_cuda_stream; /* cudaStream_t */
@@ -149,8 +152,8 @@ typedef struct mixprec_cuda_gemm_options {
    MIXPREC_ERR_DTYPE. Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
-   MIXPREC_CUDA_PATH_EXACT. 16-byte aligned matrices, with leading dimensions that are multiples of 16 bytes, are
-   faster. */
+   MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
+   16 bytes, are faster; of TF32, i8 and 8-bit floats A^T B^T is slower than the other three. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -2678,31 +2681,62 @@ static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<squ
     return mixprec_cuda_tiles_(item, square ? 128 : 16, 128);
 }
 
-/* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the
-   elements of each; p[0], written, must not overlap p[1] unless it is the same array of the same size. */
+/* What an operation does with the pointers of an item, for the checks: bits of those that must not be NULL, of those
+   that are written, and of those that lead to one value, not to n; the bytes of a value. p[0] may be p[1] where the sizes
+   are the same and `in_place`. `block_rows`: p[2] has a value for each block of that many rows and 128 columns. Of matrices:
+   the tiles that the operation takes them in. */
+typedef struct mixprec_cuda_access_ {
+    unsigned needed, written, single;
+    size_t size[MIXPREC_CUDA_POINTERS_];
+    bool in_place;
+    size_t block_rows, tile_rows, tile_columns;
+} mixprec_cuda_access_;
+/* The checks that all lists share. `other`: of the call, not of a tensor, and apart from all of them. */
 template <class Record>
-static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, unsigned used, size_t dst_size,
-                                               size_t src_size) {
+static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, const mixprec_cuda_access_ &access,
+                                               const void *other, size_t other_bytes) {
     if (count && !list)
         return MIXPREC_ERR_NULL;
     for (size_t i = 0; i < count; i++) {
         mixprec_cuda_item_ item = {};
+        size_t bytes[MIXPREC_CUDA_POINTERS_];
         mixprec_cuda_fill_(&item, list[i]);
         if (!item.n)
             continue;
         for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
-            if ((used >> p & 1) && !item.p[p])
+            if ((access.needed >> p & 1) && !item.p[p])
                 return MIXPREC_ERR_NULL;
-        if (item.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(item.n) > 1u << 30)
+        if (item.n > SIZE_MAX / 16 ||
+            (access.tile_rows ? mixprec_cuda_tiles_(item, access.tile_rows, access.tile_columns)
+                              : mixprec_cuda_chunks_(item.n)) > 1u << 30)
             return MIXPREC_ERR_SIZE;
-        if ((used & 3) == 3 && !(item.p[0] == item.p[1] && dst_size == src_size) &&
-            mixprec_cuda_overlap_(item.p[0], item.n * dst_size, item.p[1], item.n * src_size))
-            return MIXPREC_ERR_OVERLAP;
-        if (used & 1)
-            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[1], src_size));
+        for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++) {
+            bytes[p] =
+                access.size[p] * (access.single >> p & 1        ? 1
+                                  : p == 2 && access.block_rows ? mixprec_cuda_tiles_(item, access.block_rows, 128)
+                                                                : item.n);
+            if (!item.p[p])
+                bytes[p] = 0;
+            if (mixprec_cuda_overlap_(item.p[p], bytes[p], other, other_bytes))
+                return MIXPREC_ERR_OVERLAP;
+            for (int q = 0; q < p; q++)
+                if (((access.written >> p | access.written >> q) & 1) &&
+                    !(p == 1 && access.in_place && item.p[0] == item.p[1] && bytes[0] == bytes[1]) &&
+                    mixprec_cuda_overlap_(item.p[p], bytes[p], item.p[q], bytes[q]))
+                    return MIXPREC_ERR_OVERLAP;
+        }
+        for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
+            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[p], access.size[p]));
     }
     return MIXPREC_OK;
+}
+/* dst and src; src alone where dst_type is MIXPREC_NONE, and dst is then ignored. */
+static mixprec_status mixprec_cuda_check_tensors_(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
+                                                  mixprec_dtype src_type, const void *other, size_t other_bytes) {
+    const unsigned dst = dst_type != MIXPREC_NONE;
+    const mixprec_cuda_access_ access = {2 | dst, dst, 0, {mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)},
+                                         true,    0,   0, 0};
+    return mixprec_cuda_check_list_(list, count, access, other, other_bytes);
 }
 
 static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
@@ -2744,45 +2778,6 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
         mixprec_cuda_advance_(op, used);
     }
     return MIXPREC_OK;
-}
-
-/* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
-   not be NULL; none of the three may overlap another. */
-static size_t mixprec_cuda_result_of_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item,
-                                      size_t *size) {
-    *size = mixprec_cuda_size_(op.dst_type);
-    return item.n;
-}
-template <bool square>
-static size_t mixprec_cuda_result_of_(const mixprec_cuda_quantize_blocks_op_<square> &, const mixprec_cuda_item_ &item,
-                                      size_t *size) {
-    *size = sizeof(float);
-    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128);
-}
-template <class Op, class Record>
-static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
-                                                 mixprec_cuda_stream stream) {
-    size_t dst_size = mixprec_cuda_size_(op.dst_type), src_size = mixprec_cuda_size_(op.src_type);
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
-    for (size_t i = 0; i < count; i++) {
-        mixprec_cuda_item_ item = {};
-        size_t bytes[3], result_size;
-        mixprec_cuda_fill_(&item, list[i]);
-        if (!item.n)
-            continue;
-        if (mixprec_cuda_chunks_of_(op, item) > 1u << 30)
-            return MIXPREC_ERR_SIZE;
-        bytes[0] = item.p[0] ? item.n * dst_size : 0;
-        bytes[1] = item.n * src_size;
-        bytes[2] = mixprec_cuda_result_of_(op, item, &result_size);
-        bytes[2] *= result_size;
-        for (int a = 0; a < 3; a++)
-            if (mixprec_cuda_overlap_(item.p[a], bytes[a], item.p[(a + 1) % 3], bytes[(a + 1) % 3]))
-                return MIXPREC_ERR_OVERLAP;
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[2], result_size));
-    }
-    return mixprec_cuda_run_list_(op, list, count, 0, shared, stream);
 }
 
 /* ---- conversion ---- */
@@ -2850,8 +2845,7 @@ mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
-    MIXPREC_CUDA_TRY_(
-        mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, dst_type, src_type, NULL, 0));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2859,12 +2853,22 @@ mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *lis
                                               mixprec_dtype src_type, mixprec_overflow overflow,
                                               mixprec_cuda_stream stream) {
     mixprec_cuda_transpose_op_ op = {dst_type, src_type, overflow};
+    const size_t dst_size = mixprec_cuda_size_(dst_type);
+    const mixprec_cuda_access_ access = {6,
+                                         5,
+                                         8,
+                                         {dst_size, mixprec_cuda_size_(src_type), dst_size, sizeof(float)},
+                                         false,
+                                         0,
+                                         MIXPREC_CUDA_TILE_,
+                                         MIXPREC_CUDA_TILE_};
     if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
-    return mixprec_cuda_run_matrices_(op, list, count, 6,
-                                      MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t), stream);
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
+    return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t),
+                                  stream);
 }
 
 /* ---- loss scaling, norms, fp8 ---- */
@@ -2877,14 +2881,18 @@ mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec
     if ((dst_type != MIXPREC_NONE && !mixprec_cuda_is_compute_type_(dst_type)) ||
         !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, dst_type == MIXPREC_NONE ? 2 : 3,
-                                               mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, dst_type, src_type, scaler, sizeof *scaler));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream) {
     if (!scaler)
         return MIXPREC_ERR_NULL;
+    if (mixprec_cuda_overlap_(scaler, sizeof *scaler, take_step, take_step ? sizeof *take_step : 0))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(take_step, sizeof *take_step));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_scaler_update_, 1, 1, 1, 0, stream, scaler, take_step);
 }
@@ -2906,7 +2914,11 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
         return MIXPREC_ERR_DTYPE;
     if (!norm)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, workspace, bytes));
+    if (mixprec_cuda_overlap_(norm, sizeof *norm, workspace, bytes))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     if (bytes > workspace_size || (bytes && (!workspace || (uintptr_t)workspace % sizeof(double))))
         return MIXPREC_ERR_WORKSPACE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
@@ -2922,6 +2934,10 @@ mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, 
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream) {
     if (!norm)
         return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(clip, sizeof *clip));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse_scale, sizeof *inverse_scale));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_clip_coefficient_, 1, 1, 1, 0, stream, clip, inverse_scale, norm, max_norm,
                                 scaler);
@@ -2936,7 +2952,8 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
         return MIXPREC_ERR_NULL;
     if (mixprec_f32_bits_(max_norm) - 1 >= 0x7F7FFFFFu)
         return MIXPREC_ERR_SCALE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(type), mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, type, type, norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2947,7 +2964,8 @@ mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, s
         return MIXPREC_ERR_DTYPE;
     if (!amax)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, amax, sizeof *amax));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(amax, 0, sizeof(float), (cudaStream_t)stream)));
     return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream);
@@ -2963,6 +2981,13 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
+    if (mixprec_cuda_overlap_(scale, count * sizeof *scale, amax, count * sizeof *amax) ||
+        (inverse && (mixprec_cuda_overlap_(inverse, count * sizeof *inverse, amax, count * sizeof *amax) ||
+                     mixprec_cuda_overlap_(inverse, count * sizeof *inverse, scale, count * sizeof *scale))))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scale, sizeof *scale));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse, sizeof *inverse));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_fp8_scale_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse, amax,
                                 count, dtype, power_of_two);
@@ -2971,12 +2996,14 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream) {
     mixprec_cuda_quantize_op_ op = {dst_type, src_type};
+    const mixprec_cuda_access_ access = {
+        7, 1 | 8 | 16, 4 | 8 | 16 | 32, {1, mixprec_cuda_size_(src_type), 4, 4, 4, 8}, true, 0, 0, 0};
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 7, 1, mixprec_cuda_size_(src_type)));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; list && i < count; i++)
         if ((unsigned)list[i].round > MIXPREC_ROUND_STOCHASTIC)
             return MIXPREC_ERR_ROUND;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2988,6 +3015,10 @@ mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scal
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
+    if (mixprec_cuda_overlap_(scaling, count * sizeof *scaling, amax, count * sizeof *amax))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaling, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_delayed_scaling_, count, 1, MIXPREC_CUDA_THREADS_,
                                 MIXPREC_CUDA_REDUCE_BYTES_, stream, scaling, amax);
@@ -2998,13 +3029,17 @@ mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks 
                                             int power_of_two, mixprec_cuda_stream stream) {
     mixprec_cuda_quantize_blocks_op_<false> flat = {dst_type, src_type, power_of_two};
     mixprec_cuda_quantize_blocks_op_<true> square = {dst_type, src_type, power_of_two};
+    const mixprec_cuda_access_ access = {
+        7,  5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, block_rows == 1 ? (size_t)16 : (size_t)128,
+        128};
     const size_t shared = MIXPREC_CUDA_REDUCE_BYTES_ + 16;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if (block_rows != 1 && block_rows != 128)
         return MIXPREC_ERR_RANGE;
-    return block_rows == 1 ? mixprec_cuda_run_matrices_(flat, list, count, 7, shared, stream)
-                           : mixprec_cuda_run_matrices_(square, list, count, 7, shared, stream);
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
+    return block_rows == 1 ? mixprec_cuda_run_list_(flat, list, count, 0, shared, stream)
+                           : mixprec_cuda_run_list_(square, list, count, 0, shared, stream);
 }
 
 /* ---- optimisers ---- */
@@ -3019,6 +3054,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
                                                      float inverse_scale, float clip, int found_inf,
                                                      const mixprec_cuda_optimizer_state *state,
                                                      const mixprec_cuda_step &device) {
+    const bool scales = found_inf || ((device.inverse_scale || mixprec_f32_bits_(inverse_scale) - 1u < 0x7F7FFFFFu) &&
+                                      (device.clip || mixprec_f32_bits_(clip) < 0x7F800000u));
     if (!state || (count && !list))
         return MIXPREC_ERR_NULL;
     for (size_t t = 0; t < count; t++) {
@@ -3039,6 +3076,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
             return MIXPREC_ERR_OPTIMIZER;
         if (x.n && (!x.grad || (!x.master && !x.model) || (moments > 0 && !x.moment1) || (moments > 1 && !x.moment2)))
             return MIXPREC_ERR_NULL;
+        if (!scales)
+            return MIXPREC_ERR_SCALE;
         if (x.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(x.n) > 1u << 30)
             return MIXPREC_ERR_SIZE;
         for (int i = 0; i < MIXPREC_CUDA_POINTERS_; i++) {
@@ -3051,10 +3090,12 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
                 MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(arrays[i], size));
         }
     }
-    return !found_inf && ((!device.inverse_scale && mixprec_f32_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu) ||
-                          (!device.clip && mixprec_f32_bits_(clip) >= 0x7F800000u))
-               ? MIXPREC_ERR_SCALE
-               : MIXPREC_OK;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(state, sizeof(uint64_t)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.inverse_scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.clip, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.found_inf, sizeof(int32_t)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.learning_rate, sizeof(double)));
+    return scales ? MIXPREC_OK : MIXPREC_ERR_SCALE;
 }
 
 template <bool adam, class Optimizer>
@@ -3137,11 +3178,29 @@ static bool mixprec_cuda_matrices_overlap_(const void *a, const mixprec_cuda_ext
         return mixprec_cuda_matrices_overlap_(b, y, a, x);
     if (!mixprec_cuda_overlap_(a, x.bytes, b, y.bytes))
         return false;
-    if (x.stride == 0 || x.stride != y.stride)
+    if (x.stride == 0 || (y.stride != x.stride && y.stride != 0)) /* 0: a single row */
         return true;
     row = distance / x.stride;
     offset = distance % x.stride;
     return (row < x.rows && offset < x.width) || (row + 1 < x.rows && offset + y.width > x.stride);
+}
+static mixprec_cuda_extent_ mixprec_cuda_row_(size_t bytes) {
+    mixprec_cuda_extent_ extent = {1, bytes, 0, bytes};
+    return extent;
+}
+/* Of each of `count` products' matrix C with each one's X; an X with stride 0 is the same for all. */
+static bool mixprec_cuda_batches_overlap_(size_t count, const void *c, const mixprec_cuda_extent_ &c_extent,
+                                          size_t c_stride, const void *x, const mixprec_cuda_extent_ &x_extent,
+                                          size_t x_stride) {
+    if (!mixprec_cuda_overlap_(c, c_extent.bytes ? c_extent.bytes + (count - 1) * c_stride : 0, x,
+                               x_extent.bytes ? x_extent.bytes + (count - 1) * x_stride : 0))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < (x_stride ? count : 1); j++)
+            if (mixprec_cuda_matrices_overlap_((const char *)c + i * c_stride, c_extent, (const char *)x + j * x_stride,
+                                               x_extent))
+                return true;
+    return false;
 }
 
 /* Where an operand's stored rows are its k, k_first. */
@@ -3156,7 +3215,7 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
         scale_ld = width;
     if (scales->values && scale_ld < width)
         return MIXPREC_ERR_LEADING_DIMENSION;
-    if (height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
+    if (scales->values && height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
         return MIXPREC_ERR_SIZE;
     x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
@@ -3176,54 +3235,59 @@ typedef struct mixprec_cuda_gemm_plan_ {
     size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
 } mixprec_cuda_gemm_plan_;
 
-template <int kind, int columns, bool a_may = true>
+/* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for which
+   A is gathered, and the fp8 units' kernels any such A, which is decoded: each layout costs half a second of compile time
+   a kind. */
+template <int kind, int columns, bool a_alone = false, bool both = true>
 static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_of_(bool a_lines_are_k, bool b_lines_are_k) {
-    return a_may && a_lines_are_k ? b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, a_may, true, columns>
-                                                  : mixprec_cuda_gemm_mma_<kind, a_may, false, columns>
-           : b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, false, true, columns>
-                                  : mixprec_cuda_gemm_mma_<kind, false, false, columns>;
+    if (a_lines_are_k && !b_lines_are_k && a_alone)
+        return mixprec_cuda_gemm_mma_<kind, a_alone, false, columns>;
+    if (a_lines_are_k && b_lines_are_k && both)
+        return mixprec_cuda_gemm_mma_<kind, both, true, columns>;
+    return b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, false, true, columns>
+                         : mixprec_cuda_gemm_mma_<kind, false, false, columns>;
 }
-/* The fp8 units' kernels are made for an A that is contiguous along k: four pairs of formats times four layouts would
-   take seconds to compile. */
 static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a, bool b, bool large) {
     switch (kind) {
     case MIXPREC_CUDA_F16_:
-        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 256>(a, b)
-                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 128>(a, b);
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 256, true>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 128, true>(a, b);
     case MIXPREC_CUDA_BF16_:
-        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 256>(a, b)
-                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 128>(a, b);
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 256, true>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 128, true>(a, b);
     case MIXPREC_CUDA_TF32_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_TF32_, 128>(a, b);
     case MIXPREC_CUDA_S8_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_S8_, 128>(a, b);
-    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E4M3_, 128, false>(a, b);
-    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E5M2_, 128, false>(a, b);
-    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E4M3_, 128, false>(a, b);
-    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E5M2_, 128, false>(a, b);
+    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E4M3_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E5M2_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E4M3_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E5M2_, 128, false, false>(a, b);
     default: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_FP8_, 128>(a, b);
     }
 }
 
-/* Checks all but the pointers; fills in the kernel's arguments and how to launch it. Asks the device last. */
+static bool mixprec_cuda_are_gemm_types_(mixprec_dtype a, mixprec_dtype b, mixprec_dtype c) {
+    return mixprec_cuda_is_compute_type_(c) && ((a == MIXPREC_I8 && b == MIXPREC_I8) ||
+                                                (mixprec_cuda_is_compute_type_(a) && mixprec_cuda_is_compute_type_(b)));
+}
+
+/* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the device
+   last. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                  const mixprec_cuda_gemm_options *options, mixprec_cuda_gemm_args_ *g,
                                                  mixprec_cuda_gemm_plan_ *plan, mixprec_cuda_extent_ extents[3]) {
     mixprec_cuda_gemm_options none = {};
     mixprec_gemm_desc d = *desc;
     mixprec_cuda_device_ device;
-    const mixprec_dtype types[3] = {d.a_type, d.b_type, d.c_type};
     int kind = -1;
     bool wmma, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
-    for (int i = 0; i < 3; i++)
-        if (!mixprec_cuda_is_compute_type_(types[i]) && !(types[i] == MIXPREC_I8 && i < 2))
-            return MIXPREC_ERR_DTYPE;
-    if ((d.a_type == MIXPREC_I8) != (d.b_type == MIXPREC_I8))
+    if (!mixprec_cuda_are_gemm_types_(d.a_type, d.b_type, d.c_type))
         return MIXPREC_ERR_DTYPE;
     if (d.bias_type == MIXPREC_NONE)
         d.bias_type = MIXPREC_F32;
-    if (d.bias && !mixprec_cuda_is_compute_type_(d.bias_type))
+    if (!mixprec_cuda_is_compute_type_(d.bias_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)d.trans_a > 1 || (unsigned)d.trans_b > 1)
         return MIXPREC_ERR_TRANSPOSE;
@@ -3233,14 +3297,14 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         return MIXPREC_ERR_OVERFLOW;
     if ((unsigned)d.activation > MIXPREC_ACTIVATION_TANH)
         return MIXPREC_ERR_ACTIVATION;
+    if (d.row_begin > d.row_end || d.row_end > d.m)
+        return MIXPREC_ERR_RANGE;
+    if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_end)))
+        return MIXPREC_ERR_TRIANGLE;
     if (d.isa != MIXPREC_ISA_AUTO || (unsigned)options->path > MIXPREC_CUDA_PATH_MMA)
         return MIXPREC_ERR_ISA;
     if (d.packed_size)
         return MIXPREC_ERR_PACKED;
-    if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_begin || d.row_end)))
-        return MIXPREC_ERR_TRIANGLE;
-    if (d.row_begin > d.row_end || d.row_end > d.m)
-        return MIXPREC_ERR_RANGE;
     if (!d.row_begin && !d.row_end)
         d.row_end = d.m;
     MIXPREC_CUDA_TRY_(d.trans_a ? mixprec_cuda_extent_of_(d.k, d.m, &d.lda, d.a_type, &extents[0])
@@ -3253,15 +3317,17 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     MIXPREC_CUDA_TRY_(mixprec_cuda_operand_of_(&g->b, &d.scale_b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.ldb,
                                                d.trans_b == MIXPREC_NO_TRANS, d.k));
     plan->batch = d.batch ? d.batch : 1;
-    if (!d.stride_c) {
-        if (d.m && d.ldc > SIZE_MAX / 16 / d.m)
-            return MIXPREC_ERR_SIZE;
-        d.stride_c = d.m * d.ldc;
-    }
+    if (plan->batch == 1)
+        d.stride_a = d.stride_b = d.stride_c = 0;
+    else if (!d.stride_c)
+        d.stride_c = d.m * d.ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
     most = d.stride_a > d.stride_b ? d.stride_a : d.stride_b;
     most = most > d.stride_c ? most : d.stride_c;
-    if (plan->batch > 1 && most > SIZE_MAX / 16 / plan->batch)
+    if (most > SIZE_MAX / 32 / plan->batch || plan->batch > SIZE_MAX / 32 / sizeof(void *))
         return MIXPREC_ERR_SIZE;
+    for (int i = 0; i < 3; i++)
+        if (extents[i].bytes > SIZE_MAX / 2 - most * plan->batch * 8)
+            return MIXPREC_ERR_SIZE;
 
     g->a.data = d.a, g->a.array = d.a_array, g->a.stride = d.stride_a, g->a.type = d.a_type;
     g->b.data = d.b, g->b.array = d.b_array, g->b.stride = d.stride_b, g->b.type = d.b_type;
@@ -3278,11 +3344,11 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     if (d.a_type == d.b_type)
-        kind = d.a_type == MIXPREC_F16               ? MIXPREC_CUDA_F16_
-               : d.a_type == MIXPREC_BF16            ? MIXPREC_CUDA_BF16_
-               : d.a_type == MIXPREC_F32 && d.native ? MIXPREC_CUDA_TF32_
-               : d.a_type == MIXPREC_I8              ? MIXPREC_CUDA_S8_
-                                                     : -1;
+        kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
+               : d.a_type == MIXPREC_BF16               ? MIXPREC_CUDA_BF16_
+               : d.a_type == MIXPREC_F32 && d.native    ? MIXPREC_CUDA_TF32_
+               : d.a_type == MIXPREC_I8 && d.k < 131072 ? MIXPREC_CUDA_S8_ /* what int32 holds */
+                                                        : -1;
     if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
         kind = MIXPREC_CUDA_FP8_;
         if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA &&
@@ -3392,35 +3458,38 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
-    for (int i = 0; i < 3; i++) { /* of pointers in device memory nothing is known */
-        size_t stride = (i == 0   ? g.a.stride
-                         : i == 1 ? g.b.stride
-                                  : g.stride_c) *
-                        mixprec_cuda_size_(i == 0   ? g.a.type
-                                           : i == 1 ? g.b.type
-                                                    : g.c_type);
-        if (plan.batch == 1 || stride == 0)
-            continue;
-        if (i == 2 && !g.c_array && stride < extents[2].bytes)
-            return MIXPREC_ERR_OVERLAP;
-        extents[i].bytes += (plan.batch - 1) * stride;
-        extents[i].stride = 0;
+    if (!g.c_array) { /* of pointers in device memory nothing is known */
+        const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
+        const struct {
+            const void *data;
+            mixprec_cuda_extent_ extent;
+            size_t stride;
+        } read[5] = {{nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
+                     {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
+                     {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
+                     {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
+                     {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0}};
+        for (int i = 0; i < 5; i++)
+            if (read[i].data && mixprec_cuda_batches_overlap_(plan.batch, g.c, extents[2], c_stride, read[i].data,
+                                                              read[i].extent, read[i].stride))
+                return MIXPREC_ERR_OVERLAP;
+        for (size_t i = 1; i < plan.batch && c_stride < extents[2].bytes; i++) /* all strides are one: with the first */
+            if (mixprec_cuda_matrices_overlap_(g.c, extents[2], (const char *)g.c + i * c_stride, extents[2]))
+                return MIXPREC_ERR_OVERLAP;
     }
-    if (!nothing && !g.c_array &&
-        ((!g.a.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.a.data, extents[0])) ||
-         (!g.b.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.b.data, extents[1]))))
-        return MIXPREC_ERR_OVERLAP;
-    if (!g.c_array &&
-        ((g.bias && mixprec_cuda_overlap_(g.c, extents[2].bytes, g.bias, g.n * mixprec_cuda_size_(g.bias_type))) ||
-         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
-         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
-        return MIXPREC_ERR_OVERLAP;
     if (!nothing) {
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array ? NULL : g.a.data, mixprec_cuda_size_(g.a.type)));
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array ? NULL : g.b.data, mixprec_cuda_size_(g.b.type)));
     }
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array ? NULL : g.c, mixprec_cuda_size_(g.c_type)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.bias, mixprec_cuda_size_(g.bias_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;
         if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)
@@ -3453,7 +3522,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
     double wide_alpha = (double)alpha, wide_beta = (double)beta;
     mixprec_gemm_desc d = {};
     if (lda == 0 || ldb == 0 || ldc == 0)
-        return MIXPREC_ERR_LEADING_DIMENSION;
+        return mixprec_cuda_are_gemm_types_(a_type, b_type, c_type) ? MIXPREC_ERR_LEADING_DIMENSION : MIXPREC_ERR_DTYPE;
     d.trans_a = ta, d.trans_b = tb;
     d.m = m, d.n = n, d.k = k;
     d.alpha = &wide_alpha, d.beta = &wide_beta;
