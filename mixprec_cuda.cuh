@@ -80,7 +80,10 @@ extern "C" {
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
-                          an array that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
+                          a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
+     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, amax, scale, inverse, workspace) lies in an array that
+                          the call reads or writes, or is two at once
+   Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
 typedef struct CUstream_st *mixprec_cuda_stream; /* cudaStream_t */
@@ -149,8 +152,8 @@ typedef struct mixprec_cuda_gemm_options {
    MIXPREC_ERR_DTYPE. Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
-   MIXPREC_CUDA_PATH_EXACT. 16-byte aligned matrices, with leading dimensions that are multiples of 16 bytes, are
-   faster. */
+   MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
+   16 bytes, are faster; of TF32, i8 and 8-bit floats A^T B^T is slower than the other three. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -158,7 +161,8 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 
 /* As mixprec_gemm_ex; options may be NULL. Of the descriptor
      a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
-     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32;
+     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32, where A
+       is not transposed;
      workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
@@ -717,7 +721,7 @@ template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
 
 /* All of a block's shared memory is one array, so that nothing of it escapes the emulation's poison. */
 MIXPREC_CUDA_DEV_ unsigned char *mixprec_cuda_shared_(void) {
-    extern __shared__ __align__(128) unsigned char mixprec_cuda_shared_memory_[];
+    extern __shared__ __align__(256) unsigned char mixprec_cuda_shared_memory_[];
     return mixprec_cuda_shared_memory_;
 }
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_shared_address_(const void *p) {
@@ -741,13 +745,24 @@ template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_
 #endif
 }
 
-/* 16 bytes to shared memory, zeros instead where not `wanted`; done after commit and wait. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
+/* Two words of shared memory, at a multiple of 8 bytes. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t address) {
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "r"(address) : "memory");
+}
+
+/* 16 or 4 bytes to shared memory, zeros instead where not `wanted`; done after commit and wait. */
+template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
 #if MIXPREC_CUDA_ARCH_ >= 800
-    asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
-                 "cp.async.cg.shared.global [%0], [%1], 16, ignored;\n\t}" ::"r"(address),
-                 "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
-                 : "memory");
+    if (bytes == 16)
+        asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
+                     "cp.async.cg.shared.global [%0], [%1], 16, ignored;\n\t}" ::"r"(address),
+                     "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
+                     : "memory");
+    else
+        asm volatile("{\n\t.reg .pred ignored;\n\tsetp.eq.s32 ignored, %2, 0;\n\t"
+                     "cp.async.ca.shared.global [%0], [%1], 4, ignored;\n\t}" ::"r"(address),
+                     "l"(__cvta_generic_to_global(src)), "r"((int)wanted)
+                     : "memory");
 #endif
 }
 MIXPREC_CUDA_DEV_ void mixprec_cuda_copy_commit_(void) {
@@ -1816,7 +1831,8 @@ MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x,
            (x.array ? 0 : batch * x.stride * size);
 }
 
-MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activation) {
+static __device__ __attribute__((noinline, unused)) float mixprec_cuda_activate_(float x,
+                                                                                 mixprec_activation activation) {
     if (activation == MIXPREC_ACTIVATION_RELU)
         return (mixprec_cuda_bits_(x) - 0x80000000u) <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
     if (activation == MIXPREC_ACTIVATION_TANH)
@@ -1829,75 +1845,78 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_activate_(float x, mixprec_activation activ
     return x < -104.0f ? -0.0f : y; /* they end in -0, and Inf times 0 is none */
 }
 
-/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. */
+/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. What is
+   common, f32, f16 or bf16 with nothing to be added, is short; the rest is there once, past which the four go round, not
+   four times in each of two dozen kernels: that took a third of the time to compile them. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, float alpha, float beta,
                                             const float4 &sums, size_t local, size_t column, int count, size_t batch) {
-    bool nothing = alpha == 0 || g.k == 0;
-    size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
+    const bool nothing = alpha == 0 || g.k == 0;
+    const bool scaled = !nothing && !g.a.k_varies && !g.b.k_varies; /* else the sums are already */
+    const bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
+    const size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
     char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
-    uint32_t code[4] = {0, 0, 0, 0};
+    const bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
+    const bool pairs =
+        nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16);
     float v[4] = {sums.x, sums.y, sums.z, sums.w};
-    bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
-    if (!nothing && !g.a.k_varies && !g.b.k_varies) { /* else the sums are scaled already */
-        float scale = g.a.scale ? mixprec_cuda_scale_at_(g.a, row, 0) : 1.0f;
-        if (g.a.scale)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[e] = mixprec_cuda_mul_(v[e], scale);
-        if (g.b.scale)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (e < count)
-                    v[e] = mixprec_cuda_mul_(v[e], mixprec_cuda_scale_at_(g.b, column + e, 0));
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]);
-    if (beta != 0)
+    uint32_t code[4] = {0, 0, 0, 0};
+    if (scaled && g.a.scale) {
+        float scale = mixprec_cuda_scale_at_(g.a, row, 0);
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (e < count) {
-                float y = mixprec_cuda_mul_(
-                    beta, mixprec_cuda_decode_(mixprec_cuda_element_plain_(c, size, column + e), g.c_type));
-                v[e] = nothing ? y : mixprec_cuda_add_(v[e], y);
-            }
-    if (g.bias)
+            v[e] = mixprec_cuda_mul_(v[e], scale);
+    }
+    if (beta == 0 && !g.bias && !(scaled && g.b.scale) && g.activation == MIXPREC_ACTIVATION_NONE &&
+        (g.c_type == MIXPREC_F32 || pairs)) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (e < count)
-                v[e] = mixprec_cuda_add_(
-                    v[e], mixprec_cuda_decode_(
-                              mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e), g.bias_type));
-    bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
-    if (g.activation != MIXPREC_ACTIVATION_NONE || !nearest) {
-#pragma unroll 1 /* what is long and rare once, not four times in each of two dozen kernels: seconds of compile time */
-        for (int e = 0; e < 4; e++) {
-            float x = e == 0 ? v[0] : e == 1 ? v[1] : e == 2 ? v[2] : v[3];
-            uint32_t bits, random = 0;
-            if (g.activation != MIXPREC_ACTIVATION_NONE)
-                x = mixprec_cuda_activate_(x, g.activation);
-            bits = mixprec_cuda_bits_(x);
-            if (!nearest) {
-                if (g.round == MIXPREC_ROUND_STOCHASTIC)
-                    random = mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e);
-                bits = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow, random);
-            }
-            x = mixprec_cuda_float_(bits);
-            v[0] = e == 0 ? x : v[0], v[1] = e == 1 ? x : v[1], v[2] = e == 2 ? x : v[2], v[3] = e == 3 ? x : v[3];
-        }
-    }
-    if (nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16)) {
+            code[e] = mixprec_cuda_bits_(v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]));
 #pragma unroll
-        for (int e = 0; e < 4; e += 2) { /* the commonest, by instruction; it has its own NaN */
+        for (int e = 0; e < 4 && pairs; e += 2) { /* the instruction has its own NaN */
             uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], g.c_type);
             code[e] = pair & 0xFFFF, code[e + 1] = pair >> 16;
         }
     } else {
+        uint32_t old[4] = {0, 0, 0, 0};
+        if (beta != 0)
 #pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    old[e] = mixprec_cuda_element_plain_(c, size, column + e);
+#pragma unroll 1
         for (int e = 0; e < 4; e++) {
-            uint32_t bits = mixprec_cuda_bits_(v[e]);
-            code[e] = g.c_type == MIXPREC_F32 || !nearest ? bits : mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+            uint32_t bits = 0;
+            if (e < count) {
+                float x = v[0];
+                if (scaled && g.b.scale)
+                    x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, column + e, 0));
+                x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
+                if (beta != 0) {
+                    float y = mixprec_cuda_mul_(beta, mixprec_cuda_decode_(old[0], g.c_type));
+                    x = nothing ? y : mixprec_cuda_add_(x, y);
+                }
+                if (g.bias)
+                    x = mixprec_cuda_add_(
+                        x,
+                        mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e),
+                                             g.bias_type));
+                if (g.activation != MIXPREC_ACTIVATION_NONE)
+                    x = mixprec_cuda_activate_(x, g.activation);
+                bits = mixprec_cuda_bits_(x);
+                if (!nearest)
+                    bits = mixprec_cuda_narrow64_(
+                        mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow,
+                        g.round == MIXPREC_ROUND_STOCHASTIC
+                            ? mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e)
+                            : 0);
+                else if (g.c_type != MIXPREC_F32)
+                    bits = mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+            }
+#pragma unroll
+            for (int next = 1; next < 4; next++)
+                v[next - 1] = v[next], old[next - 1] = old[next], code[next - 1] = code[next];
+            code[3] = bits;
         }
     }
 #pragma unroll
@@ -1977,19 +1996,16 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     }
 }
 
-/* put(row, k, code) for every element of a tile of an operand, 0 where it ends before; neighbouring threads read
-   neighbouring memory. */
+/* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
+   neighbouring threads have neighbouring elements. */
 template <int rows, int depth, int threads, class Put>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, const char *base, size_t size,
-                                                      size_t row0, size_t k0, size_t k_end, Put put) {
+MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
+                                                      size_t k_end, Put put) {
 #pragma unroll 4
     for (int i = 0; i < rows * depth / threads; i++) { /* it divides them */
         int q = (int)threadIdx.x + i * threads;
         int r = x.k_step == 1 ? q / depth : q % rows, p = x.k_step == 1 ? q % depth : q / rows;
-        put(r, p,
-            row0 + r < x.rows && k0 + p < k_end
-                ? mixprec_cuda_element_(base, size, (row0 + r) * x.row_step + (k0 + p) * x.k_step)
-                : 0);
+        put(r, p, (row0 + r) * x.row_step + (k0 + p) * x.k_step, row0 + r < x.rows && k0 + p < k_end);
     }
 }
 
@@ -2001,7 +2017,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand
 MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
                                                 size_t row0, size_t k0, size_t k_end) {
     mixprec_cuda_for_each_element_<64, MIXPREC_CUDA_EXACT_DEPTH_, MIXPREC_CUDA_THREADS_>(
-        x, base, mixprec_cuda_size_(x.type), row0, k0, k_end, [&](int r, int p, uint32_t code) {
+        x, row0, k0, k_end, [&](int r, int p, size_t i, bool exists) {
+            uint32_t code = exists ? mixprec_cuda_element_(base, mixprec_cuda_size_(x.type), i) : 0;
             tile[p * MIXPREC_CUDA_EXACT_PITCH_ + r] =
                 x.type == MIXPREC_I8 ? (float)(int8_t)(uint8_t)code : mixprec_cuda_decode_(code, x.type);
         });
@@ -2139,7 +2156,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<
     const int depth = mixprec_cuda_wmma_kind_<kind>::depth, all = depth * MIXPREC_CUDA_WMMA_STEPS_;
     const int pitch = depth + 16 / (int)sizeof(element);
     const size_t size = mixprec_cuda_size_(x.type);
-    mixprec_cuda_for_each_element_<64, all, 128>(x, base, size, row0, k0, k_end, [=, &x](int r, int p, uint32_t code) {
+    mixprec_cuda_for_each_element_<64, all, 128>(x, row0, k0, k_end, [=, &x](int r, int p, size_t i, bool exists) {
+        uint32_t code = exists ? mixprec_cuda_element_(base, size, i) : 0;
         if (kind == MIXPREC_CUDA_TF32_)
             code = mixprec_cuda_tf32_(code);
         else if (kind == MIXPREC_CUDA_F16_ && size == 1)
@@ -2223,9 +2241,10 @@ static __global__ void __launch_bounds__(128, 4)
 
 /* ---- MMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 3 stages, warps of 64 x 64 ---- */
 
-/* The rows of a tile are lines of 128 bytes of k; the 16-byte chunks of line r are permuted by r % 8, so that neither
-   the copies nor ldmatrix meet a bank twice. `lines_are_k` (16-bit types that are not contiguous along k): 64 lines of
-   k, each of all rows, for ldmatrix.trans. */
+/* The rows of a tile are lines of 128 bytes of k, read by ldmatrix. `lines_are_k`, where an operand is not contiguous
+   along k: a tile is copied as it lies, in lines of one k and all rows, and a fragment gathers neighbouring k from them:
+   of 16 bits by ldmatrix.trans, of 8 by ldmatrix.trans of pairs of rows, which byte permutes take apart, of 32 by loads
+   of pairs of rows. A pair makes rows r and r + 8 of the instruction: see mixprec_cuda_mma_way_. */
 template <int kind> struct mixprec_cuda_mma_kind_;
 #define MIXPREC_CUDA_KIND_(kind, instruction, type, size)                                                              \
     template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
@@ -2253,19 +2272,43 @@ template <> struct mixprec_cuda_mma_kind_<MIXPREC_CUDA_FP8_> {
     }
 };
 
-/* The registers of ldmatrix, 4 of A or 2 of B, as the instruction wants them. FP8: a register holds k = 4 t .. 4 t + 3 of
-   its row. The order of k within an instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place
-   of 2 t, 2 t + 1, the next two that of 2 t + 8, 2 t + 9. */
-template <int kind, int words>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t *to, const uint32_t *from, bool e5m2) {
-    const int half = words / 2; /* registers of one 16-byte chunk */
+/* Rows q of the instruction's 8 in fragment t of these are rows t / way * 8 way + way q + t % way of the tile. */
+MIXPREC_CUDA_DEV_ constexpr int mixprec_cuda_mma_way_(int bytes, bool lines_are_k) {
+    return lines_are_k && bytes != 2 ? 2 : 1;
+}
+
+/* 16-byte chunk c of a line is stored at c ^ this, so that neither the copies nor the fragments meet a bank twice: of
+   lines that a fragment reads together it differs in as many values as it takes. Its period divides `apart` below. */
+template <int bytes, bool lines_are_k> MIXPREC_CUDA_DEV_ int mixprec_cuda_mma_swizzle_(int line) {
+    return !lines_are_k || bytes == 2 ? line & 7 : bytes == 1 ? (line >> 1 & 6) | (line & 1) : (line & 3) << 1;
+}
+
+/* The registers of a fragment, of 16 rows and 32 bytes of k, as the instruction wants them: 4 of A, or 2 of B and 2 of
+   its next one. 8 bits from lines of k: registers 2 h, 2 h + 1 hold the bytes (k, row), (k, row + 1), (k + 1, row), ...
+   for k = 4 t and 4 t + 2 of half h. Decoded FP8: a register holds k = 4 t .. 4 t + 3 of its row. The order of k within an
+   instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that
+   of 2 t + 8, 2 t + 9. */
+template <int kind, bool lines_are_k, bool is_b, int steps>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], const uint32_t (&from)[4], bool e5m2) {
+    const int words = is_b ? 2 : 4, half = words / 2; /* half: registers of one 16-byte chunk of k */
 #pragma unroll
-    for (int w = 0; w < words; w++)
-        if (kind == MIXPREC_CUDA_FP8_) {
-            to[w / half * words + w % half] = mixprec_cuda_fp8x2_(from[w], e5m2);
-            to[w / half * words + w % half + half] = mixprec_cuda_fp8x2_(from[w] >> 16, e5m2);
-        } else
-            to[w] = kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(from[w]) : from[w];
+    for (int f = 0; f < 4; f += words)
+#pragma unroll
+        for (int w = 0; w < words; w++) {
+            const bool apart = lines_are_k && mixprec_cuda_mma_kind_<kind>::bytes == 1;
+            const int h = w / half * 2, row = is_b ? f / 2 : w % half; /* which of a pair of rows it is */
+            uint32_t x = from[f + w], y = x >> 16;
+            if (apart && kind == MIXPREC_CUDA_FP8_) {
+                x = __byte_perm(from[h], 0, row ? 0x31 : 0x20);
+                y = __byte_perm(from[h + 1], 0, row ? 0x31 : 0x20);
+            } else if (apart)
+                x = __byte_perm(from[h], from[h + 1], row ? 0x7531 : 0x6420);
+            if (kind == MIXPREC_CUDA_FP8_) {
+                to[f * 2 + w / half * words + w % half] = mixprec_cuda_fp8x2_(x, e5m2);
+                to[f * 2 + w / half * words + w % half + half] = mixprec_cuda_fp8x2_(y, e5m2);
+            } else
+                to[f + w] = kind == MIXPREC_CUDA_TF32_ ? mixprec_cuda_tf32_(x) : x;
+        }
 }
 
 /* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base and
@@ -2276,7 +2319,7 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         per_chunk = 16 / bytes,
         chunks = lines_are_k ? rows / per_chunk : 8,
         line_bytes = chunks * 16,
-        apart = threads / chunks, /* lines; a multiple of 8, so that the permutation is that of the first one */
+        apart = threads / chunks, /* lines: a multiple of the swizzle's period, which is that of the first one */
         count = (lines_are_k ? depth : rows) / apart
     };
     const char *from; /* of this thread's first chunk, of the next 128 bytes of k */
@@ -2293,7 +2336,7 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         from = base + ((lines_are_k ? k0 : row0) + line) * step +
                ((lines_are_k ? row0 : k0) + (size_t)(chunk * per_chunk)) * bytes;
         stride = apart * step;
-        to = (uint32_t)(line * line_bytes + ((chunk ^ (line & 7)) << 4));
+        to = (uint32_t)(line * line_bytes + ((chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(line)) << 4));
         lines_left = lines_are_k ? (size_t)(chunk * per_chunk) < left : left < (size_t)rows ? (int)left : rows;
     }
     /* The tile at k_end - k_left; the caller's barriers cover the stores too. */
@@ -2305,37 +2348,53 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
             const char *p = from;
 #pragma unroll 4 /* all at once their addresses take registers that sm_120's ptxas then lacks */
             for (int i = 0; i < count; i++, p += stride)
-                mixprec_cuda_copy_async_(tile + to + i * apart * line_bytes, p, line + i * apart < last);
+                mixprec_cuda_copy_async_<16>(tile + to + i * apart * line_bytes, p, line + i * apart < last);
             from = lines_are_k ? p : from + 128;
             return;
         }
         unsigned char *target = mixprec_cuda_shared_() + (tile - mixprec_cuda_shared_address_(mixprec_cuda_shared_()));
         mixprec_cuda_for_each_element_<rows, depth, threads>(
-            x, base, bytes, row0, k_end - k_left, k_end, [=](int r, int p, uint32_t code) {
-                int l = lines_are_k ? p : r, at = lines_are_k ? r : p;
-                mixprec_cuda_put_(target + l * line_bytes + ((at / per_chunk ^ (l & 7)) << 4), bytes, at % per_chunk,
-                                  code);
+            x, row0, k_end - k_left, k_end, [=](int r, int p, size_t i, bool exists) {
+                int l = lines_are_k ? p : r, element = lines_are_k ? r : p;
+                int chunk = element / per_chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
+                int at = l * line_bytes + chunk * 16 + element % per_chunk * bytes;
+                if (bytes == 4)
+                    mixprec_cuda_copy_async_<4>(tile + at, base + i * bytes, exists);
+                else
+                    mixprec_cuda_put_(target + at, bytes, 0, exists ? mixprec_cuda_element_(base, bytes, i) : 0);
             });
     }
 };
 
-/* Where the rows that this lane names to ldmatrix are in a tile, for 64 rows of an operand from row0: at[i] for rows 16 i
-   of 64 where lines are k, at[kk] for the step kk of 32 bytes of k where they are not; the other of the two is a constant.
-   A wants its matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two exchanged. */
-template <bool lines_are_k, int rows>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_lane_(uint32_t (&at)[4], int row0, bool is_b) {
+/* Where this lane's part of the first fragment is in a tile, for the 64 rows of an operand from row0, a multiple of 64.
+   A wants its matrices in the order (rows, k), (rows + 8, k), (rows, k + 16 bytes), ...; B with the middle two
+   exchanged. */
+template <int bytes, bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mma_lane_(int row0, bool is_b) {
     int lane = (int)threadIdx.x % 32, within = lane & 7, low = lane >> 3 & 1, high = lane >> 4;
     int row_half = is_b ? high : low, k_half = is_b ? low : high;
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        at[i] =
-            (uint32_t)(lines_are_k ? (k_half * 8 + within) * rows * 2 + (((row0 / 8 + i * 2 + row_half) ^ within) << 4)
-                                   : (row0 + row_half * 8 + within) * 128 + (((i * 2 + k_half) ^ within) << 4));
+    int line, at; /* at: bytes within the line */
+    if (!lines_are_k)
+        line = row0 + row_half * 8 + within, at = k_half * 16;
+    else if (bytes == 2)
+        line = k_half * 8 + within, at = (row0 + row_half * 8) * 2;
+    else if (bytes == 1) /* both halves of k, see mixprec_cuda_mma_prepare_ */
+        line = high * 16 + within / 2 * 4 + low * 2 + within % 2, at = row0;
+    else /* the second half of k is 4 lines further on */
+        line = lane % 4, at = (row0 + lane / 4 * 2) * 4;
+    return (uint32_t)(line * (lines_are_k ? rows * bytes : 128) +
+                      (at ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(line) << 4));
 }
-template <bool lines_are_k, int rows>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_fragment_(uint32_t (&x)[4], uint32_t tile, const uint32_t (&at)[4], int i,
-                                                  int kk) {
-    mixprec_cuda_ldmatrix_<lines_are_k>(x, tile + (lines_are_k ? at[i] + kk * 32 * rows : at[kk] + i * 2048));
+/* The fragment of rows 16 i of the 64 and 32 bytes of k from 32 kk on; `from` is the tile, a multiple of 256, and what
+   mixprec_cuda_mma_lane_ has found, so that an exclusive or moves along a line. */
+template <int bytes, bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_fragment_(uint32_t (&x)[4], uint32_t from, int i, int kk, bool is_b) {
+    from = lines_are_k ? (from ^ i * 16 * bytes) + kk * 32 * rows : (from ^ kk * 32) + i * 2048;
+    if (lines_are_k && bytes == 4) {
+        mixprec_cuda_load_pair_(x[0], x[is_b ? 2 : 1], from);
+        mixprec_cuda_load_pair_(x[is_b ? 1 : 2], x[3], from + 16 * rows);
+    } else
+        mixprec_cuda_ldmatrix_<lines_are_k>(x, from);
 }
 
 #define MIXPREC_CUDA_MMA_ROWS_ 128
@@ -2347,7 +2406,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_MMA_STAGES_, threads = columns;
     const size_t depth = 128 / mma::bytes;
     const uint32_t stage_bytes = (rows + columns) * 128;
-    const bool ahead = mma::steps == 1; /* decoding has no registers left for A's next fragments */
+    /* decoding has no registers left for A's next fragments, nor, from lines of k, for B's */
+    const bool ahead = mma::steps == 1, b_ahead = ahead || !b_lines_are_k;
     unsigned char *shared = mixprec_cuda_shared_();
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
     typename mma::sum sums[4][8][4];
@@ -2367,9 +2427,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     size_t k_left = place.k_end - place.k_begin; /* not yet copied */
     const uint32_t first = mixprec_cuda_shared_address_(shared);
     uint32_t filled = first, read = first; /* stages */
-    uint32_t a_at[4], b_at[4], raw_a[2][4][4], raw_b[2][4];
-    mixprec_cuda_mma_lane_<a_lines_are_k, rows>(a_at, warp_row, false);
-    mixprec_cuda_mma_lane_<b_lines_are_k, columns>(b_at, warp_column, true);
+    const uint32_t a_at = mixprec_cuda_mma_lane_<mma::bytes, a_lines_are_k, rows>(warp_row, false);
+    const uint32_t b_at = mixprec_cuda_mma_lane_<mma::bytes, b_lines_are_k, columns>(warp_column, true) + rows * 128;
+    uint32_t raw_a[2][4][4], raw_b[2][4];
 
 #pragma unroll
     for (int i = 0; i < 128; i++)
@@ -2387,9 +2447,10 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     } while (0)
 #define MIXPREC_CUDA_LOAD_A_(kk)                                                                                       \
     _Pragma("unroll") for (int i = 0; i < 4; i++)                                                                      \
-        mixprec_cuda_mma_fragment_<a_lines_are_k, rows>(raw_a[(kk) % 2][i], read, a_at, i, kk)
+        mixprec_cuda_mma_fragment_<mma::bytes, a_lines_are_k, rows>(raw_a[(kk) % 2][i], read + a_at, i, kk, false)
 #define MIXPREC_CUDA_LOAD_B_(kk, j)                                                                                    \
-    mixprec_cuda_mma_fragment_<b_lines_are_k, columns>(raw_b[(j) % 2], read + rows * 128, b_at, j, kk)
+    mixprec_cuda_mma_fragment_<mma::bytes, b_lines_are_k, columns>(raw_b[b_ahead ? (j) % 2 : 0], read + b_at, j, kk,   \
+                                                                   true)
 #pragma unroll 1
     for (int i = 0; i < stages - 1; i++)
         MIXPREC_CUDA_COPY_();
@@ -2397,23 +2458,26 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     __syncthreads();
     if (ahead)
         MIXPREC_CUDA_LOAD_A_(0);
-    MIXPREC_CUDA_LOAD_B_(0, 0);
-    /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
+    if (b_ahead)
+        MIXPREC_CUDA_LOAD_B_(0, 0);
+        /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
        that after a barrier there is something to multiply. */
 #pragma unroll 1
     for (uint32_t tile = 0; tile < tiles; tile++)
 #pragma unroll
         for (int kk = 0; kk < 4; kk++) {
-            uint32_t fa[4][4 * mma::steps], fb[2][2 * mma::steps];
+            uint32_t fa[4][4 * mma::steps], fb[4 * mma::steps];
             if (kk == 1)
                 MIXPREC_CUDA_COPY_(); /* into the stage that the barrier before has freed */
             if (!ahead)
                 MIXPREC_CUDA_LOAD_A_(kk);
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                mixprec_cuda_mma_prepare_<kind, 4>(fa[i], raw_a[kk % 2][i], a_e5m2);
+                mixprec_cuda_mma_prepare_<kind, a_lines_are_k, false, mma::steps>(fa[i], raw_a[kk % 2][i], a_e5m2);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
+                if (!b_ahead)
+                    MIXPREC_CUDA_LOAD_B_(kk, j);
                 if (kk == 3 && j == 3) {
                     read = MIXPREC_CUDA_NEXT_(read);
                     mixprec_cuda_copy_wait_<stages - 2>();
@@ -2421,12 +2485,13 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
                 }
                 if (j == 3 && ahead)
                     MIXPREC_CUDA_LOAD_A_((kk + 1) % 4);
-                MIXPREC_CUDA_LOAD_B_((j == 3 ? kk + 1 : kk) % 4, (j + 1) % 4);
-                mixprec_cuda_mma_prepare_<kind, 2>(fb[0], raw_b[j % 2], b_e5m2);
-                mixprec_cuda_mma_prepare_<kind, 2>(fb[1], raw_b[j % 2] + 2, b_e5m2);
+                if (b_ahead)
+                    MIXPREC_CUDA_LOAD_B_((j == 3 ? kk + 1 : kk) % 4, (j + 1) % 4);
+                mixprec_cuda_mma_prepare_<kind, b_lines_are_k, true, mma::steps>(fb, raw_b[b_ahead ? j % 2 : 0],
+                                                                                 b_e5m2);
 #pragma unroll
                 for (int i = 0; i < 8; i++)
-                    mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb[i % 2]);
+                    mma::mma(sums[i / 2][2 * j + i % 2], fa[i / 2], fb + i % 2 * 2 * mma::steps);
             }
         }
 #undef MIXPREC_CUDA_LOAD_A_
@@ -2436,13 +2501,17 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     __syncthreads(); /* the fragments that were loaded ahead of the last products were read there, though in vain */
     float *out = (float *)(void *)shared;
     const int pitch = columns + 8;
+    const int a_way = mixprec_cuda_mma_way_(mma::bytes, a_lines_are_k),
+              b_way = mixprec_cuda_mma_way_(mma::bytes, b_lines_are_k);
 #pragma unroll
-    for (int i = 0; i < 4; i++)
+    for (int t = 0; t < 8; t++)
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            float *to = out + (warp_row + i * 16 + lane / 4) * pitch + warp_column + j * 8 + lane % 4 * 2;
-            *(float2 *)to = make_float2((float)sums[i][j][0], (float)sums[i][j][1]);
-            *(float2 *)(to + 8 * pitch) = make_float2((float)sums[i][j][2], (float)sums[i][j][3]);
+        for (int j = 0; j < 8; j++) { /* two neighbours in the tile: of one fragment, or of two */
+            int e = b_way == 1 ? 0 : j % 2, first = j / b_way * b_way;
+            float *to = out + (warp_row + t / a_way * 8 * a_way + lane / 4 * a_way + t % a_way) * pitch + warp_column +
+                        first * 8 + (lane % 4 * 2 + e) * b_way;
+            *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
+                                        (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
     __syncthreads();
     mixprec_cuda_epilogue_<rows, columns, threads>(g, place, out, pitch);
@@ -2612,31 +2681,62 @@ static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<squ
     return mixprec_cuda_tiles_(item, square ? 128 : 16, 128);
 }
 
-/* The checks that all lists share: `used` has the bits of those pointers that must not be NULL, sizes those of the
-   elements of each; p[0], written, must not overlap p[1] unless it is the same array of the same size. */
+/* What an operation does with the pointers of an item, for the checks: bits of those that must not be NULL, of those
+   that are written, and of those that lead to one value, not to n; the bytes of a value. p[0] may be p[1] where the sizes
+   are the same and `in_place`. `block_rows`: p[2] has a value for each block of that many rows and 128 columns. Of matrices:
+   the tiles that the operation takes them in. */
+typedef struct mixprec_cuda_access_ {
+    unsigned needed, written, single;
+    size_t size[MIXPREC_CUDA_POINTERS_];
+    bool in_place;
+    size_t block_rows, tile_rows, tile_columns;
+} mixprec_cuda_access_;
+/* The checks that all lists share. `other`: of the call, not of a tensor, and apart from all of them. */
 template <class Record>
-static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, unsigned used, size_t dst_size,
-                                               size_t src_size) {
+static mixprec_status mixprec_cuda_check_list_(const Record *list, size_t count, const mixprec_cuda_access_ &access,
+                                               const void *other, size_t other_bytes) {
     if (count && !list)
         return MIXPREC_ERR_NULL;
     for (size_t i = 0; i < count; i++) {
         mixprec_cuda_item_ item = {};
+        size_t bytes[MIXPREC_CUDA_POINTERS_];
         mixprec_cuda_fill_(&item, list[i]);
         if (!item.n)
             continue;
         for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
-            if ((used >> p & 1) && !item.p[p])
+            if ((access.needed >> p & 1) && !item.p[p])
                 return MIXPREC_ERR_NULL;
-        if (item.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(item.n) > 1u << 30)
+        if (item.n > SIZE_MAX / 16 ||
+            (access.tile_rows ? mixprec_cuda_tiles_(item, access.tile_rows, access.tile_columns)
+                              : mixprec_cuda_chunks_(item.n)) > 1u << 30)
             return MIXPREC_ERR_SIZE;
-        if ((used & 3) == 3 && !(item.p[0] == item.p[1] && dst_size == src_size) &&
-            mixprec_cuda_overlap_(item.p[0], item.n * dst_size, item.p[1], item.n * src_size))
-            return MIXPREC_ERR_OVERLAP;
-        if (used & 1)
-            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[1], src_size));
+        for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++) {
+            bytes[p] =
+                access.size[p] * (access.single >> p & 1        ? 1
+                                  : p == 2 && access.block_rows ? mixprec_cuda_tiles_(item, access.block_rows, 128)
+                                                                : item.n);
+            if (!item.p[p])
+                bytes[p] = 0;
+            if (mixprec_cuda_overlap_(item.p[p], bytes[p], other, other_bytes))
+                return MIXPREC_ERR_OVERLAP;
+            for (int q = 0; q < p; q++)
+                if (((access.written >> p | access.written >> q) & 1) &&
+                    !(p == 1 && access.in_place && item.p[0] == item.p[1] && bytes[0] == bytes[1]) &&
+                    mixprec_cuda_overlap_(item.p[p], bytes[p], item.p[q], bytes[q]))
+                    return MIXPREC_ERR_OVERLAP;
+        }
+        for (int p = 0; p < MIXPREC_CUDA_POINTERS_; p++)
+            MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[p], access.size[p]));
     }
     return MIXPREC_OK;
+}
+/* dst and src; src alone where dst_type is MIXPREC_NONE, and dst is then ignored. */
+static mixprec_status mixprec_cuda_check_tensors_(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
+                                                  mixprec_dtype src_type, const void *other, size_t other_bytes) {
+    const unsigned dst = dst_type != MIXPREC_NONE;
+    const mixprec_cuda_access_ access = {2 | dst, dst, 0, {mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)},
+                                         true,    0,   0, 0};
+    return mixprec_cuda_check_list_(list, count, access, other, other_bytes);
 }
 
 static size_t mixprec_cuda_blocks_(const mixprec_cuda_device_ &device) {
@@ -2678,45 +2778,6 @@ static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t c
         mixprec_cuda_advance_(op, used);
     }
     return MIXPREC_OK;
-}
-
-/* Checks a list of matrices and gives it to op. `used`: those of dst, src and the second result, p[0] to p[2], that must
-   not be NULL; none of the three may overlap another. */
-static size_t mixprec_cuda_result_of_(const mixprec_cuda_transpose_op_ &op, const mixprec_cuda_item_ &item,
-                                      size_t *size) {
-    *size = mixprec_cuda_size_(op.dst_type);
-    return item.n;
-}
-template <bool square>
-static size_t mixprec_cuda_result_of_(const mixprec_cuda_quantize_blocks_op_<square> &, const mixprec_cuda_item_ &item,
-                                      size_t *size) {
-    *size = sizeof(float);
-    return mixprec_cuda_tiles_(item, square ? 128 : 1, 128);
-}
-template <class Op, class Record>
-static mixprec_status mixprec_cuda_run_matrices_(Op op, const Record *list, size_t count, unsigned used, size_t shared,
-                                                 mixprec_cuda_stream stream) {
-    size_t dst_size = mixprec_cuda_size_(op.dst_type), src_size = mixprec_cuda_size_(op.src_type);
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, used, dst_size, src_size));
-    for (size_t i = 0; i < count; i++) {
-        mixprec_cuda_item_ item = {};
-        size_t bytes[3], result_size;
-        mixprec_cuda_fill_(&item, list[i]);
-        if (!item.n)
-            continue;
-        if (mixprec_cuda_chunks_of_(op, item) > 1u << 30)
-            return MIXPREC_ERR_SIZE;
-        bytes[0] = item.p[0] ? item.n * dst_size : 0;
-        bytes[1] = item.n * src_size;
-        bytes[2] = mixprec_cuda_result_of_(op, item, &result_size);
-        bytes[2] *= result_size;
-        for (int a = 0; a < 3; a++)
-            if (mixprec_cuda_overlap_(item.p[a], bytes[a], item.p[(a + 1) % 3], bytes[(a + 1) % 3]))
-                return MIXPREC_ERR_OVERLAP;
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[0], dst_size));
-        MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(item.p[2], result_size));
-    }
-    return mixprec_cuda_run_list_(op, list, count, 0, shared, stream);
 }
 
 /* ---- conversion ---- */
@@ -2784,8 +2845,7 @@ mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
-    MIXPREC_CUDA_TRY_(
-        mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, dst_type, src_type, NULL, 0));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2793,12 +2853,22 @@ mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *lis
                                               mixprec_dtype src_type, mixprec_overflow overflow,
                                               mixprec_cuda_stream stream) {
     mixprec_cuda_transpose_op_ op = {dst_type, src_type, overflow};
+    const size_t dst_size = mixprec_cuda_size_(dst_type);
+    const mixprec_cuda_access_ access = {6,
+                                         5,
+                                         8,
+                                         {dst_size, mixprec_cuda_size_(src_type), dst_size, sizeof(float)},
+                                         false,
+                                         0,
+                                         MIXPREC_CUDA_TILE_,
+                                         MIXPREC_CUDA_TILE_};
     if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
-    return mixprec_cuda_run_matrices_(op, list, count, 6,
-                                      MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t), stream);
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
+    return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t),
+                                  stream);
 }
 
 /* ---- loss scaling, norms, fp8 ---- */
@@ -2811,14 +2881,18 @@ mixprec_status mixprec_cuda_scaler_unscale(mixprec_scaler *scaler, const mixprec
     if ((dst_type != MIXPREC_NONE && !mixprec_cuda_is_compute_type_(dst_type)) ||
         !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, dst_type == MIXPREC_NONE ? 2 : 3,
-                                               mixprec_cuda_size_(dst_type), mixprec_cuda_size_(src_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, dst_type, src_type, scaler, sizeof *scaler));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
 mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_step, mixprec_cuda_stream stream) {
     if (!scaler)
         return MIXPREC_ERR_NULL;
+    if (mixprec_cuda_overlap_(scaler, sizeof *scaler, take_step, take_step ? sizeof *take_step : 0))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(take_step, sizeof *take_step));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_scaler_update_, 1, 1, 1, 0, stream, scaler, take_step);
 }
@@ -2840,7 +2914,11 @@ mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, s
         return MIXPREC_ERR_DTYPE;
     if (!norm)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, workspace, bytes));
+    if (mixprec_cuda_overlap_(norm, sizeof *norm, workspace, bytes))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     if (bytes > workspace_size || (bytes && (!workspace || (uintptr_t)workspace % sizeof(double))))
         return MIXPREC_ERR_WORKSPACE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
@@ -2856,6 +2934,10 @@ mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, 
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream) {
     if (!norm)
         return MIXPREC_ERR_NULL;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(clip, sizeof *clip));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse_scale, sizeof *inverse_scale));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaler, sizeof(double)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_clip_coefficient_, 1, 1, 1, 0, stream, clip, inverse_scale, norm, max_norm,
                                 scaler);
@@ -2870,7 +2952,8 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
         return MIXPREC_ERR_NULL;
     if (mixprec_f32_bits_(max_norm) - 1 >= 0x7F7FFFFFu)
         return MIXPREC_ERR_SCALE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 3, mixprec_cuda_size_(type), mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, type, type, norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2881,7 +2964,8 @@ mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, s
         return MIXPREC_ERR_DTYPE;
     if (!amax)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 2, 0, mixprec_cuda_size_(type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, MIXPREC_NONE, type, amax, sizeof *amax));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(amax, 0, sizeof(float), (cudaStream_t)stream)));
     return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream);
@@ -2897,6 +2981,13 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
+    if (mixprec_cuda_overlap_(scale, count * sizeof *scale, amax, count * sizeof *amax) ||
+        (inverse && (mixprec_cuda_overlap_(inverse, count * sizeof *inverse, amax, count * sizeof *amax) ||
+                     mixprec_cuda_overlap_(inverse, count * sizeof *inverse, scale, count * sizeof *scale))))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scale, sizeof *scale));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse, sizeof *inverse));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_fp8_scale_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse, amax,
                                 count, dtype, power_of_two);
@@ -2905,12 +2996,14 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream) {
     mixprec_cuda_quantize_op_ op = {dst_type, src_type};
+    const mixprec_cuda_access_ access = {
+        7, 1 | 8 | 16, 4 | 8 | 16 | 32, {1, mixprec_cuda_size_(src_type), 4, 4, 4, 8}, true, 0, 0, 0};
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, 7, 1, mixprec_cuda_size_(src_type)));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; list && i < count; i++)
         if ((unsigned)list[i].round > MIXPREC_ROUND_STOCHASTIC)
             return MIXPREC_ERR_ROUND;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
 
@@ -2922,6 +3015,10 @@ mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scal
         return MIXPREC_ERR_NULL;
     if (count > INT32_MAX)
         return MIXPREC_ERR_SIZE;
+    if (mixprec_cuda_overlap_(scaling, count * sizeof *scaling, amax, count * sizeof *amax))
+        return MIXPREC_ERR_OVERLAP;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(scaling, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
     return mixprec_cuda_launch_(mixprec_cuda_delayed_scaling_, count, 1, MIXPREC_CUDA_THREADS_,
                                 MIXPREC_CUDA_REDUCE_BYTES_, stream, scaling, amax);
@@ -2932,13 +3029,17 @@ mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks 
                                             int power_of_two, mixprec_cuda_stream stream) {
     mixprec_cuda_quantize_blocks_op_<false> flat = {dst_type, src_type, power_of_two};
     mixprec_cuda_quantize_blocks_op_<true> square = {dst_type, src_type, power_of_two};
+    const mixprec_cuda_access_ access = {
+        7,  5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, block_rows == 1 ? (size_t)16 : (size_t)128,
+        128};
     const size_t shared = MIXPREC_CUDA_REDUCE_BYTES_ + 16;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if (block_rows != 1 && block_rows != 128)
         return MIXPREC_ERR_RANGE;
-    return block_rows == 1 ? mixprec_cuda_run_matrices_(flat, list, count, 7, shared, stream)
-                           : mixprec_cuda_run_matrices_(square, list, count, 7, shared, stream);
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
+    return block_rows == 1 ? mixprec_cuda_run_list_(flat, list, count, 0, shared, stream)
+                           : mixprec_cuda_run_list_(square, list, count, 0, shared, stream);
 }
 
 /* ---- optimisers ---- */
@@ -2953,6 +3054,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
                                                      float inverse_scale, float clip, int found_inf,
                                                      const mixprec_cuda_optimizer_state *state,
                                                      const mixprec_cuda_step &device) {
+    const bool scales = found_inf || ((device.inverse_scale || mixprec_f32_bits_(inverse_scale) - 1u < 0x7F7FFFFFu) &&
+                                      (device.clip || mixprec_f32_bits_(clip) < 0x7F800000u));
     if (!state || (count && !list))
         return MIXPREC_ERR_NULL;
     for (size_t t = 0; t < count; t++) {
@@ -2973,6 +3076,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
             return MIXPREC_ERR_OPTIMIZER;
         if (x.n && (!x.grad || (!x.master && !x.model) || (moments > 0 && !x.moment1) || (moments > 1 && !x.moment2)))
             return MIXPREC_ERR_NULL;
+        if (!scales)
+            return MIXPREC_ERR_SCALE;
         if (x.n > SIZE_MAX / 16 || mixprec_cuda_chunks_(x.n) > 1u << 30)
             return MIXPREC_ERR_SIZE;
         for (int i = 0; i < MIXPREC_CUDA_POINTERS_; i++) {
@@ -2985,10 +3090,12 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
                 MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(arrays[i], size));
         }
     }
-    return !found_inf && ((!device.inverse_scale && mixprec_f32_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu) ||
-                          (!device.clip && mixprec_f32_bits_(clip) >= 0x7F800000u))
-               ? MIXPREC_ERR_SCALE
-               : MIXPREC_OK;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(state, sizeof(uint64_t)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.inverse_scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.clip, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.found_inf, sizeof(int32_t)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(device.learning_rate, sizeof(double)));
+    return scales ? MIXPREC_OK : MIXPREC_ERR_SCALE;
 }
 
 template <bool adam, class Optimizer>
@@ -3071,11 +3178,29 @@ static bool mixprec_cuda_matrices_overlap_(const void *a, const mixprec_cuda_ext
         return mixprec_cuda_matrices_overlap_(b, y, a, x);
     if (!mixprec_cuda_overlap_(a, x.bytes, b, y.bytes))
         return false;
-    if (x.stride == 0 || x.stride != y.stride)
+    if (x.stride == 0 || (y.stride != x.stride && y.stride != 0)) /* 0: a single row */
         return true;
     row = distance / x.stride;
     offset = distance % x.stride;
     return (row < x.rows && offset < x.width) || (row + 1 < x.rows && offset + y.width > x.stride);
+}
+static mixprec_cuda_extent_ mixprec_cuda_row_(size_t bytes) {
+    mixprec_cuda_extent_ extent = {1, bytes, 0, bytes};
+    return extent;
+}
+/* Of each of `count` products' matrix C with each one's X; an X with stride 0 is the same for all. */
+static bool mixprec_cuda_batches_overlap_(size_t count, const void *c, const mixprec_cuda_extent_ &c_extent,
+                                          size_t c_stride, const void *x, const mixprec_cuda_extent_ &x_extent,
+                                          size_t x_stride) {
+    if (!mixprec_cuda_overlap_(c, c_extent.bytes ? c_extent.bytes + (count - 1) * c_stride : 0, x,
+                               x_extent.bytes ? x_extent.bytes + (count - 1) * x_stride : 0))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < (x_stride ? count : 1); j++)
+            if (mixprec_cuda_matrices_overlap_((const char *)c + i * c_stride, c_extent, (const char *)x + j * x_stride,
+                                               x_extent))
+                return true;
+    return false;
 }
 
 /* Where an operand's stored rows are its k, k_first. */
@@ -3090,7 +3215,7 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
         scale_ld = width;
     if (scales->values && scale_ld < width)
         return MIXPREC_ERR_LEADING_DIMENSION;
-    if (height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
+    if (scales->values && height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
         return MIXPREC_ERR_SIZE;
     x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
@@ -3110,50 +3235,59 @@ typedef struct mixprec_cuda_gemm_plan_ {
     size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
 } mixprec_cuda_gemm_plan_;
 
-static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a_lines_are_k, bool b_lines_are_k,
-                                                          bool large) {
-#define MIXPREC_CUDA_PICK_(kind, a, b)                                                                                 \
-    (large ? mixprec_cuda_gemm_mma_<kind, a, b, 256> : mixprec_cuda_gemm_mma_<kind, a, b, 128>)
-#define MIXPREC_CUDA_PICK_4_(kind)                                                                                     \
-    (a_lines_are_k   ? b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, true, true) : MIXPREC_CUDA_PICK_(kind, true, false)    \
-       : b_lines_are_k ? MIXPREC_CUDA_PICK_(kind, false, true)                                                         \
-                     : MIXPREC_CUDA_PICK_(kind, false, false))
+/* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for which
+   A is gathered, and the fp8 units' kernels any such A, which is decoded: each layout costs half a second of compile time
+   a kind. */
+template <int kind, int columns, bool a_alone = false, bool both = true>
+static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_of_(bool a_lines_are_k, bool b_lines_are_k) {
+    if (a_lines_are_k && !b_lines_are_k && a_alone)
+        return mixprec_cuda_gemm_mma_<kind, a_alone, false, columns>;
+    if (a_lines_are_k && b_lines_are_k && both)
+        return mixprec_cuda_gemm_mma_<kind, both, true, columns>;
+    return b_lines_are_k ? mixprec_cuda_gemm_mma_<kind, false, true, columns>
+                         : mixprec_cuda_gemm_mma_<kind, false, false, columns>;
+}
+static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a, bool b, bool large) {
     switch (kind) {
-    case MIXPREC_CUDA_F16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_F16_);
-    case MIXPREC_CUDA_BF16_: return MIXPREC_CUDA_PICK_4_(MIXPREC_CUDA_BF16_);
-    case MIXPREC_CUDA_TF32_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_TF32_, false, false, 128>;
-    case MIXPREC_CUDA_S8_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_S8_, false, false, 128>;
-    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E4M3_, false, false, 128>;
-    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E4M3_E5M2_, false, false, 128>;
-    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E4M3_, false, false, 128>;
-    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_E5M2_E5M2_, false, false, 128>;
-    default: return mixprec_cuda_gemm_mma_<MIXPREC_CUDA_FP8_, false, false, 128>;
+    case MIXPREC_CUDA_F16_:
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 256, true>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_F16_, 128, true>(a, b);
+    case MIXPREC_CUDA_BF16_:
+        return large ? mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 256, true>(a, b)
+                     : mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_BF16_, 128, true>(a, b);
+    case MIXPREC_CUDA_TF32_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_TF32_, 128>(a, b);
+    case MIXPREC_CUDA_S8_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_S8_, 128>(a, b);
+    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E4M3_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E4M3_E5M2_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E4M3_, 128, false, false>(a, b);
+    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_E5M2_E5M2_, 128, false, false>(a, b);
+    default: return mixprec_cuda_mma_kernel_of_<MIXPREC_CUDA_FP8_, 128>(a, b);
     }
-#undef MIXPREC_CUDA_PICK_4_
-#undef MIXPREC_CUDA_PICK_
 }
 
-/* Checks all but the pointers; fills in the kernel's arguments and how to launch it. Asks the device last. */
+static bool mixprec_cuda_are_gemm_types_(mixprec_dtype a, mixprec_dtype b, mixprec_dtype c) {
+    return mixprec_cuda_is_compute_type_(c) && ((a == MIXPREC_I8 && b == MIXPREC_I8) ||
+                                                (mixprec_cuda_is_compute_type_(a) && mixprec_cuda_is_compute_type_(b)));
+}
+
+/* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the device
+   last. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                  const mixprec_cuda_gemm_options *options, mixprec_cuda_gemm_args_ *g,
                                                  mixprec_cuda_gemm_plan_ *plan, mixprec_cuda_extent_ extents[3]) {
     mixprec_cuda_gemm_options none = {};
     mixprec_gemm_desc d = *desc;
     mixprec_cuda_device_ device;
-    const mixprec_dtype types[3] = {d.a_type, d.b_type, d.c_type};
     int kind = -1;
     bool wmma, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
-    for (int i = 0; i < 3; i++)
-        if (!mixprec_cuda_is_compute_type_(types[i]) && !(types[i] == MIXPREC_I8 && i < 2))
-            return MIXPREC_ERR_DTYPE;
-    if ((d.a_type == MIXPREC_I8) != (d.b_type == MIXPREC_I8))
+    if (!mixprec_cuda_are_gemm_types_(d.a_type, d.b_type, d.c_type))
         return MIXPREC_ERR_DTYPE;
     if (d.bias_type == MIXPREC_NONE)
         d.bias_type = MIXPREC_F32;
-    if (d.bias && !mixprec_cuda_is_compute_type_(d.bias_type))
+    if (!mixprec_cuda_is_compute_type_(d.bias_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)d.trans_a > 1 || (unsigned)d.trans_b > 1)
         return MIXPREC_ERR_TRANSPOSE;
@@ -3163,14 +3297,14 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         return MIXPREC_ERR_OVERFLOW;
     if ((unsigned)d.activation > MIXPREC_ACTIVATION_TANH)
         return MIXPREC_ERR_ACTIVATION;
+    if (d.row_begin > d.row_end || d.row_end > d.m)
+        return MIXPREC_ERR_RANGE;
+    if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_end)))
+        return MIXPREC_ERR_TRIANGLE;
     if (d.isa != MIXPREC_ISA_AUTO || (unsigned)options->path > MIXPREC_CUDA_PATH_MMA)
         return MIXPREC_ERR_ISA;
     if (d.packed_size)
         return MIXPREC_ERR_PACKED;
-    if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_begin || d.row_end)))
-        return MIXPREC_ERR_TRIANGLE;
-    if (d.row_begin > d.row_end || d.row_end > d.m)
-        return MIXPREC_ERR_RANGE;
     if (!d.row_begin && !d.row_end)
         d.row_end = d.m;
     MIXPREC_CUDA_TRY_(d.trans_a ? mixprec_cuda_extent_of_(d.k, d.m, &d.lda, d.a_type, &extents[0])
@@ -3183,15 +3317,17 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     MIXPREC_CUDA_TRY_(mixprec_cuda_operand_of_(&g->b, &d.scale_b, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.ldb,
                                                d.trans_b == MIXPREC_NO_TRANS, d.k));
     plan->batch = d.batch ? d.batch : 1;
-    if (!d.stride_c) {
-        if (d.m && d.ldc > SIZE_MAX / 16 / d.m)
-            return MIXPREC_ERR_SIZE;
-        d.stride_c = d.m * d.ldc;
-    }
+    if (plan->batch == 1)
+        d.stride_a = d.stride_b = d.stride_c = 0;
+    else if (!d.stride_c)
+        d.stride_c = d.m * d.ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
     most = d.stride_a > d.stride_b ? d.stride_a : d.stride_b;
     most = most > d.stride_c ? most : d.stride_c;
-    if (plan->batch > 1 && most > SIZE_MAX / 16 / plan->batch)
+    if (most > SIZE_MAX / 32 / plan->batch || plan->batch > SIZE_MAX / 32 / sizeof(void *))
         return MIXPREC_ERR_SIZE;
+    for (int i = 0; i < 3; i++)
+        if (extents[i].bytes > SIZE_MAX / 2 - most * plan->batch * 8)
+            return MIXPREC_ERR_SIZE;
 
     g->a.data = d.a, g->a.array = d.a_array, g->a.stride = d.stride_a, g->a.type = d.a_type;
     g->b.data = d.b, g->b.array = d.b_array, g->b.stride = d.stride_b, g->b.type = d.b_type;
@@ -3208,14 +3344,15 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     if (d.a_type == d.b_type)
-        kind = d.a_type == MIXPREC_F16               ? MIXPREC_CUDA_F16_
-               : d.a_type == MIXPREC_BF16            ? MIXPREC_CUDA_BF16_
-               : d.a_type == MIXPREC_F32 && d.native ? MIXPREC_CUDA_TF32_
-               : d.a_type == MIXPREC_I8              ? MIXPREC_CUDA_S8_
-                                                     : -1;
+        kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
+               : d.a_type == MIXPREC_BF16               ? MIXPREC_CUDA_BF16_
+               : d.a_type == MIXPREC_F32 && d.native    ? MIXPREC_CUDA_TF32_
+               : d.a_type == MIXPREC_I8 && d.k < 131072 ? MIXPREC_CUDA_S8_ /* what int32 holds */
+                                                        : -1;
     if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
         kind = MIXPREC_CUDA_FP8_;
-        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA)
+        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA &&
+            g->a.k_step == 1)
             kind = MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
     }
     if (g->a.k_varies || g->b.k_varies)
@@ -3254,7 +3391,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         large = words && MIXPREC_CUDA_HAS_LARGE_TILE_(device.compiled) &&
                 device.shared_bytes >= MIXPREC_CUDA_MMA_BYTES_(256) &&
                 large_tiles >= ((size_t)device.multiprocessors + plan->batch - 1) / plan->batch;
-        plan->kernel = mixprec_cuda_mma_kernel_(kind, words && g->a.k_step != 1, words && g->b.k_step != 1, large);
+        plan->kernel = mixprec_cuda_mma_kernel_(kind, g->a.k_step != 1, g->b.k_step != 1, large);
         plan->rows = 128;
         plan->columns = plan->threads = large ? 256 : 128;
         plan->shared = large ? MIXPREC_CUDA_MMA_BYTES_(256) : MIXPREC_CUDA_MMA_BYTES_(128);
@@ -3321,35 +3458,38 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
-    for (int i = 0; i < 3; i++) { /* of pointers in device memory nothing is known */
-        size_t stride = (i == 0   ? g.a.stride
-                         : i == 1 ? g.b.stride
-                                  : g.stride_c) *
-                        mixprec_cuda_size_(i == 0   ? g.a.type
-                                           : i == 1 ? g.b.type
-                                                    : g.c_type);
-        if (plan.batch == 1 || stride == 0)
-            continue;
-        if (i == 2 && !g.c_array && stride < extents[2].bytes)
-            return MIXPREC_ERR_OVERLAP;
-        extents[i].bytes += (plan.batch - 1) * stride;
-        extents[i].stride = 0;
+    if (!g.c_array) { /* of pointers in device memory nothing is known */
+        const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
+        const struct {
+            const void *data;
+            mixprec_cuda_extent_ extent;
+            size_t stride;
+        } read[5] = {{nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
+                     {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
+                     {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
+                     {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
+                     {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0}};
+        for (int i = 0; i < 5; i++)
+            if (read[i].data && mixprec_cuda_batches_overlap_(plan.batch, g.c, extents[2], c_stride, read[i].data,
+                                                              read[i].extent, read[i].stride))
+                return MIXPREC_ERR_OVERLAP;
+        for (size_t i = 1; i < plan.batch && c_stride < extents[2].bytes; i++) /* all strides are one: with the first */
+            if (mixprec_cuda_matrices_overlap_(g.c, extents[2], (const char *)g.c + i * c_stride, extents[2]))
+                return MIXPREC_ERR_OVERLAP;
     }
-    if (!nothing && !g.c_array &&
-        ((!g.a.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.a.data, extents[0])) ||
-         (!g.b.array && mixprec_cuda_matrices_overlap_(g.c, extents[2], g.b.data, extents[1]))))
-        return MIXPREC_ERR_OVERLAP;
-    if (!g.c_array &&
-        ((g.bias && mixprec_cuda_overlap_(g.c, extents[2].bytes, g.bias, g.n * mixprec_cuda_size_(g.bias_type))) ||
-         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.a.scale, g.a.scale_bytes) ||
-         mixprec_cuda_overlap_(g.c, extents[2].bytes, g.b.scale, g.b.scale_bytes)))
-        return MIXPREC_ERR_OVERLAP;
     if (!nothing) {
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array ? NULL : g.a.data, mixprec_cuda_size_(g.a.type)));
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array ? NULL : g.b.data, mixprec_cuda_size_(g.b.type)));
     }
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array ? NULL : g.c, mixprec_cuda_size_(g.c_type)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.bias, mixprec_cuda_size_(g.bias_type)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.scale, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array, sizeof(void *)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
     if (g.splits > 1) {
         bool aligned = (uintptr_t)desc->workspace % 16 == 0;
         if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)
@@ -3382,7 +3522,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
     double wide_alpha = (double)alpha, wide_beta = (double)beta;
     mixprec_gemm_desc d = {};
     if (lda == 0 || ldb == 0 || ldc == 0)
-        return MIXPREC_ERR_LEADING_DIMENSION;
+        return mixprec_cuda_are_gemm_types_(a_type, b_type, c_type) ? MIXPREC_ERR_LEADING_DIMENSION : MIXPREC_ERR_DTYPE;
     d.trans_a = ta, d.trans_b = tb;
     d.m = m, d.n = n, d.k = k;
     d.alpha = &wide_alpha, d.beta = &wide_beta;

@@ -113,6 +113,14 @@ printf '#include "../../mixprec_cuda.cuh"\n#define MIXPREC_CUDA_IMPLEMENTATION\n
     >"$work/all.cu"
 cat >"$work/user.cu" <<'END'
 #include "../../mixprec_cuda.cuh"
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#define SAME_LAYOUT(a, b) static_assert(sizeof(a) == sizeof(b) && alignof(a) == alignof(b), #a " and " #b)
+SAME_LAYOUT(mixprec_f16, __half);
+SAME_LAYOUT(mixprec_bf16, __nv_bfloat16);
+SAME_LAYOUT(mixprec_e4m3, __nv_fp8_e4m3);
+SAME_LAYOUT(mixprec_e5m2, __nv_fp8_e5m2);
 __global__ void kernel(const float *x, mixprec_f16 *y) {
     y[threadIdx.x] = mixprec_cuda_f32_to_f16(x[threadIdx.x]);
 }
@@ -123,15 +131,30 @@ END
 if have cuobjdump && have nvdisasm; then disassemble=1; else disassemble=0; fi
 [ $disassemble = 1 ] || skip "cuda: machine code" "no cuobjdump or no nvdisasm: it was not read"
 
-# One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores.
+# The same as nvcc sees it, with the code that the emulation leaves out.
+printf '#include "../../mixprec.h"\n#include <cuda_runtime.h>\n#include <mma.h>\n' >"$work/before.cu"
+for file in before all; do
+    nvcc -std=c++14 -arch=sm_90 -E -Xcompiler -dM "$work/$file.cu" | awk '$1 == "#define" { sub(/\(.*/, "", $2); print $2 }' |
+        sort -u >"$work/$file.macros"
+done
+left=$(comm -13 "$work/before.macros" "$work/all.macros" |
+    grep -v -x -e MIXPREC_CUDA_IMPLEMENTATION -e MIXPREC_CUDA_IMPLEMENTED_ -e MIXPREC_CUDA_CUH)
+[ -s "$work/all.macros" ] && [ -z "$left" ] && pass "cuda: no macro is left behind by nvcc" ||
+    fail "cuda: macros left behind by nvcc" "$left"
+
+# One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores, loads of pairs of words
+# of shared memory, 16-byte cp.async.
 count_sass() {
     cuobjdump -sass "$1" | awk '
-        /Function :/ { if (name) print name, tensor, ldsm, generic, spilled; name = $3; tensor = ldsm = generic = spilled = 0 }
+        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies }
+        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = 0 }
         / (HMMA|IMMA|QMMA)\./ { tensor++ }
         / LDSM\./ { ldsm++ }
         / LD(\.[A-Z0-9]+)* / { generic++ }
         / (LDL|STL)(\.[A-Z0-9]+)* / { spilled++ }
-        END { print name, tensor, ldsm, generic, spilled }'
+        / LDS\.64 / { pairs++ }
+        / LDGSTS\.E\.BYPASS\.128/ { copies++ }
+        END { print_kernel() }'
 }
 
 for arch in $archs; do
@@ -154,18 +177,27 @@ for arch in $archs; do
     [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
     undefined=$(nm -u "$object" | grep ' cu[A-Z]')
     [ -z "$undefined" ] && pass "cuda sm_$arch: nothing of the driver API" || fail "cuda sm_$arch: undefined" "$undefined"
+    # all of the runtime that it calls: nothing that waits, allocates, or cannot be captured into a graph
+    other=$(nm -u "$object" | sed -n 's/.* \(cuda[A-Z]\)/\1/p' | grep -v -x -e cudaGetDevice -e cudaDeviceGetAttribute \
+        -e cudaFuncGetAttributes -e cudaFuncSetAttribute -e cudaGetErrorString -e cudaLaunchKernel -e cudaLaunchKernelExC \
+        -e cudaMemcpyAsync -e cudaMemsetAsync)
+    [ -z "$other" ] && pass "cuda sm_$arch: the runtime is asked for launches alone" || fail "cuda sm_$arch: calls" "$other"
     [ $disassemble = 1 ] || continue
     count_sass "$object" >"$work/sass_$arch.txt"
     bad=$(awk -v arch="$arch" '
         /gemm_mma_/ && $2 == 0 { empty++ }
-        /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ { print $1, "has no LDSM" }
+        # TF32 has LDS.64 where lines are k, the second and third parameter, and LDS in WMMA
+        /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ && !/mma_ILi2ELb1ELb1E/ { print $1, "has no LDSM" }
+        /gemm_mma_ILi2E/ && /Lb1E/ && $2 > 0 && $6 < 32 { print $1, "has", $6, "LDS.64" }
+        /gemm_mma_/ && $2 > 0 && $7 == 0 { print $1, "has no LDGSTS" }
         /gemm_(mma|wmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
         /gemm_mma_/ && $2 > 0 { full++ }
         /gemm_wmma_/ && $2 > 0 { wmma++ }
         $5 > 0 { print $1, "spills" }
         END {
-            # 8 kernels for two 16-bit types, TF32, int8, decoded fp8; the large tile doubles the 16-bit ones; native fp8: 4
-            want = arch == 75 ? 0 : arch == 86 ? 11 : arch == 89 || arch == 120 ? 15 : 19
+            # two 16-bit types in 4 layouts, which the large tile doubles; TF32, int8 and decoded fp8 in 3; the fp8 units
+            # have 4 pairs of types in 2
+            want = arch == 75 ? 0 : arch == 86 ? 17 : 25
             if (full + 0 != want) print full + 0, "mma.sync kernels have a body, not", want
             if (wmma + 0 != (arch == 75 ? 2 : 4)) print wmma + 0, "WMMA kernels have a body"
         }' "$work/sass_$arch.txt")

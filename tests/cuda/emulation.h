@@ -10,8 +10,10 @@
      - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
      - Conversions return NaNs with another payload than the library promises, as hardware may.
 
+     - Bank conflicts of ldmatrix and of pairs of words are counted.
+
    Not modelled: memory order between blocks, races within a barrier interval whose outcome no order of warps changes,
-   bank conflicts, time. */
+   other bank conflicts, time. */
 #ifndef EMULATION_H
 #define EMULATION_H
 
@@ -99,7 +101,7 @@ static void emulation_make(emulation_context *context, char *stack, void (*entry
 #endif
 
 struct emulation_copy {
-    size_t to;
+    size_t to, bytes;
     unsigned char data[16];
     int group;
 };
@@ -122,6 +124,7 @@ static struct {
     void *argument;
     uint64_t random;
     long launches, barriers;
+    long conflicts, gathered; /* accesses that meet a bank twice; elements read from global memory one by one */
 } emulation;
 
 static unsigned emulation_random(void) {
@@ -427,6 +430,7 @@ static void emulation_check_global(const void *p, size_t bytes, const char *what
     emulation_fail("a read outside of every array", what);
 }
 template <class T> static inline T mixprec_cuda_read_(const void *p) {
+    emulation.gathered++;
     emulation_check_global(p, sizeof(T), "global read");
     return *(const T *)p;
 }
@@ -444,6 +448,13 @@ static inline void emulation_check_shared(size_t address, size_t bytes, size_t a
         emulation_fail("a bad address in shared memory", what);
 }
 
+/* `count` accesses of `bytes` each that the hardware would serve at once, 128 bytes in all. */
+static void emulation_count_conflicts(const uint32_t *addresses, int count, uint32_t bytes) {
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            emulation.conflicts += addresses[i] != addresses[j] && (addresses[i] - addresses[j]) % 128 / bytes == 0;
+}
+
 /* PTX ISA 9.0, ldmatrix; tested by CuTe's layouts, too. */
 template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], uint32_t address) {
     struct slot_type {
@@ -451,6 +462,11 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
     } slot = {address, x};
     emulation_check_shared(address, 16, 16, "ldmatrix");
     emulation_meet(transposed ? "ldmatrix.trans" : "ldmatrix", &slot, [](void **slots) {
+        uint32_t addresses[32];
+        for (int lane = 0; lane < 32; lane++)
+            addresses[lane] = ((slot_type *)slots[lane])->address;
+        for (int matrix = 0; matrix < 4; matrix++)
+            emulation_count_conflicts(addresses + matrix * 8, 8, 16);
         for (int lane = 0; lane < 32; lane++)
             for (int matrix = 0; matrix < 4; matrix++) {
                 uint16_t pair[2];
@@ -465,16 +481,38 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
     });
 }
 
+static void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t address) {
+    emulation_check_shared(address, 8, 8, "a pair of words");
+    emulation_meet("a pair of words", &address, [](void **slots) {
+        uint32_t addresses[32];
+        for (int lane = 0; lane < 32; lane++)
+            addresses[lane] = *(uint32_t *)slots[lane];
+        emulation_count_conflicts(addresses, 16, 8);
+        emulation_count_conflicts(addresses + 16, 16, 8);
+    });
+    memcpy(&low, emulation.shared + address, 4);
+    memcpy(&high, emulation.shared + address + 4, 4);
+}
+/* PTX ISA 9.0, prmt: digit i of the selector names byte i of the result, among those of low and high. */
+static inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
+    uint64_t bytes = (uint64_t)high << 32 | low;
+    uint32_t result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= (uint32_t)(bytes >> (selector >> i * 4 & 7) * 8 & 0xFF) << i * 8;
+    return result;
+}
+
 /* PTX ISA 9.0, cp.async with ignore-src: "zeros will be copied to dst"; ptxas makes the same code of it as of CUTLASS's
    cp_async_zfill, whose src-size is 0. The source is read at once, which a kernel that changes it would notice. */
-static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
-    emulation_copy copy = {address, {0}, emulation.groups[emulation.now]};
-    emulation_check_shared(address, 16, 16, "cp.async");
+template <int bytes> static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
+    emulation_copy copy = {address, bytes, {0}, emulation.groups[emulation.now]};
+    emulation_check_shared(address, bytes, bytes, "cp.async");
     if (wanted) {
-        emulation_check_global(src, 16, "cp.async");
-        memcpy(copy.data, src, 16);
+        emulation_check_global(src, bytes, "cp.async");
+        memcpy(copy.data, src, bytes);
     }
-    memset(emulation.shared + address, 0xFF, 16);
+    memset(emulation.shared + address, 0xFF, bytes);
+    emulation.gathered += bytes < 16;
     emulation.copies[emulation.now].push_back(copy);
 }
 static void mixprec_cuda_copy_commit_(void) {
@@ -484,7 +522,7 @@ template <int pending> static void mixprec_cuda_copy_wait_(void) {
     std::vector<emulation_copy> &copies = emulation.copies[emulation.now], later;
     for (size_t i = 0; i < copies.size(); i++)
         if (copies[i].group < emulation.groups[emulation.now] - pending)
-            memcpy(emulation.shared + copies[i].to, copies[i].data, 16);
+            memcpy(emulation.shared + copies[i].to, copies[i].data, copies[i].bytes);
         else
             later.push_back(copies[i]);
     copies.swap(later);

@@ -359,8 +359,8 @@ static __global__ void halves_of(uint32_t *out, const uint32_t *in) {
     out[7] = 0;
     if (!mixprec_cuda_has_cvt_(MIXPREC_F16))
         return;
-    mixprec_cuda_copy_async_(address, in, true);
-    mixprec_cuda_copy_async_(address + 16, (const void *)16, false);
+    mixprec_cuda_copy_async_<16>(address, in, true);
+    mixprec_cuda_copy_async_<16>(address + 16, (const void *)16, false);
     mixprec_cuda_copy_commit_();
     mixprec_cuda_copy_wait_<0>();
     for (int i = 0; i < 8; i++)
@@ -960,6 +960,64 @@ static void test_gemm_tf32(void) {
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
 }
 
+/* Every layout of every kind of mma.sync kernel: what is aligned is copied 16 bytes at a time, but for A^T B^T of other
+   types than f16 and bf16, and no fragment meets a bank twice; what is not aligned, or odd, is as right. */
+static void test_gemm_layouts(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_MMA, 0, 86, 4, 0},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_MMA, 0, 90, 1, 0},
+                                      {MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_MMA, 1, 80, 4, 0},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_MMA, 0, 89, 4, 0},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 0}};
+    static const size_t shapes[][3] = {{48, 144, 160}, {131, 77, 75}, {1, 130, 200}};
+    const size_t count = test_quick ? 2 : 3;
+    size_t kind, shape;
+    for (kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        for (shape = 0; shape < count; shape++)
+            for (int layout = 0; layout < 8; layout++) {
+                const size_t m = shapes[shape][0], n = shapes[shape][1], k = shapes[shape][2];
+                const bool aligned = layout < 4;
+                matrix a, b, c;
+                mixprec_gemm_desc d;
+                mixprec_cuda_gemm_options options;
+                void *before;
+                memset(&d, 0, sizeof d);
+                memset(&options, 0, sizeof options);
+                d.trans_a = (mixprec_transpose)(layout & 1), d.trans_b = (mixprec_transpose)(layout >> 1 & 1);
+                a = make_matrix(kinds[kind].a, d.trans_a ? k : m, d.trans_a ? m : k, 1, aligned, true);
+                b = make_matrix(kinds[kind].b, d.trans_b ? n : k, d.trans_b ? k : n, 1, aligned, true);
+                c = make_matrix(MIXPREC_F32, m, n, 1, aligned, false);
+                d.m = m, d.n = n, d.k = k, d.a = a.data, d.b = b.data, d.c = c.data, d.native = kinds[kind].native;
+                d.a_type = a.type, d.b_type = b.type, d.c_type = MIXPREC_F32;
+                d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
+                options.path = kinds[kind].path;
+                before = malloc(c.bytes);
+                memcpy(before, c.data, c.bytes);
+#ifdef TEST_ON_DEVICE
+                mixprec_status status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+                finish();
+                CHECK(status == MIXPREC_OK || status == MIXPREC_ERR_DEVICE, "status %d", (int)status);
+                if (status == MIXPREC_OK)
+#else
+                pretend_device(kinds[kind].arch, kinds[kind].multiprocessors);
+                emulation.gathered = emulation.conflicts = 0;
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                CHECK(!aligned || shape || emulation.gathered == 0 || (layout == 3 && kind > 1),
+                      "%s %s layout %d: %ld elements one by one", mixprec_dtype_name(a.type),
+                      mixprec_dtype_name(b.type), layout, emulation.gathered);
+                CHECK(emulation.conflicts == 0, "%s %s layout %d: %ld bank conflicts", mixprec_dtype_name(a.type),
+                      mixprec_dtype_name(b.type), layout, emulation.conflicts);
+#endif
+                    check_gemm("layouts", &d, &a, &b, &c, before, a.type == MIXPREC_F32 ? 0x1p-11 : 0);
+                free(before);
+                release(a.data), release(b.data), release(c.data);
+            }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
 /* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked above;
    here on the same numbers. Where every sum is exact, small integers, they and the CPU agree bit for bit. */
 static void test_gemm_paths(void) {
@@ -1166,6 +1224,31 @@ static void test_gemm_arrays(void) { /* pointers to the matrices of a batch; 16-
         free(before);
         release(x[l].data), release(y[l].data), release(z[l].data);
     }
+    release(a), release(b), release(c);
+}
+
+/* The products of a batch may lie side by side, as the heads of attention do: [row][head][column]. */
+static void test_gemm_heads(void) {
+    const size_t heads = 3, m = 17, n = 8, k = 16;
+    mixprec_gemm_desc d;
+    float *a = (float *)memory(m * heads * k * 4), *b = (float *)memory(heads * k * n * 4);
+    float *c = (float *)memory(m * heads * n * 4), *want = (float *)malloc(m * heads * n * 4);
+    size_t i;
+    for (i = 0; i < m * heads * k; i++)
+        a[i] = (float)random_unit();
+    for (i = 0; i < heads * k * n; i++)
+        b[i] = (float)random_unit();
+    memset(&d, 0, sizeof d);
+    d.m = m, d.n = n, d.k = k, d.batch = heads, d.a = a, d.b = b, d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+    d.lda = heads * k, d.stride_a = k, d.stride_b = k * n, d.ldc = heads * n, d.stride_c = n;
+    d.c = want;
+    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "the CPU refuses");
+    d.c = c;
+    OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+    for (i = 0; i < m * heads * n; i++)
+        CHECK(float_bits(c[i]) == float_bits(want[i]), "element %zu: got %a, want %a", i, (double)c[i],
+              (double)want[i]);
+    free(want);
     release(a), release(b), release(c);
 }
 
@@ -1957,7 +2040,7 @@ static void test_statuses(void) {
     GEMM(d.a_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
     GEMM(d.b_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
     GEMM(d.c_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
-    GEMM((d.bias = x, d.bias_type = MIXPREC_F64), MIXPREC_ERR_DTYPE);
+    GEMM(d.bias_type = MIXPREC_F64, MIXPREC_ERR_DTYPE); /* as the CPU, bias or not */
     GEMM(d.trans_a = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
     GEMM(d.trans_b = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
     GEMM(d.round = (mixprec_round)6, MIXPREC_ERR_ROUND);
@@ -1992,12 +2075,22 @@ static void test_statuses(void) {
     GEMM((d.c = (void *)0x10000000, d.k = 400, d.b = (void *)0x20000000, options.split_k = 2, d.workspace = block + 8,
           d.workspace_size = 1 << 20),
          MIXPREC_ERR_WORKSPACE);
+    /* of two the one that the CPU finds first */
+    GEMM((d.row_end = 9, d.triangle = (mixprec_triangle)3, d.isa = MIXPREC_ISA_C), MIXPREC_ERR_RANGE);
+    GEMM((d.triangle = (mixprec_triangle)3, d.isa = MIXPREC_ISA_C, d.packed_size = 1), MIXPREC_ERR_TRIANGLE);
+    GEMM((d.a_type = d.b_type = MIXPREC_I8, d.k = 131072, d.lda = d.ldb = 0, d.trans_b = MIXPREC_TRANS,
+          options.path = MIXPREC_CUDA_PATH_MMA),
+         MIXPREC_ERR_ISA);                                                /* int32 would overflow */
+    GEMM((d.batch = 3, d.ldc = 16, d.stride_c = 8), MIXPREC_ERR_OVERLAP); /* the third is in the first one's rows */
     GEMM(d.m = 0, MIXPREC_OK);
     REFUSED(mixprec_cuda_gemm_workspace(&d, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm_workspace(NULL, NULL, &size), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F16, 0, y, MIXPREC_F16, 8, 0,
                               z, MIXPREC_F32, 8, NULL),
             MIXPREC_ERR_LEADING_DIMENSION);
+    REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F64, 0, y, MIXPREC_F16, 8, 0,
+                              z, MIXPREC_F32, 8, NULL),
+            MIXPREC_ERR_DTYPE);
 
     REFUSED(mixprec_cuda_scaler_unscale(NULL, &one, 1, MIXPREC_F32, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_scaler_unscale(scaler, &one, 1, MIXPREC_F64, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
@@ -2006,9 +2099,9 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_scaler_update(NULL, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_norm(NULL, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F64, z, 800, NULL), MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, z, 7, NULL), MIXPREC_ERR_WORKSPACE);
-    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, z + 1, 800, NULL), MIXPREC_ERR_WORKSPACE);
-    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F32, NULL, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, z, 7, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, z + 1, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, NULL, 800, NULL), MIXPREC_ERR_WORKSPACE);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, NULL, 1, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_NONE, z, 1, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, 0, NULL), MIXPREC_ERR_SCALE);
@@ -2021,10 +2114,30 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_F16, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
-    quantized.round = (mixprec_round)6;
-    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_ROUND);
-    quantized.scale = NULL;
-    REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
+#define QUANTIZE(change, status)                                                                                       \
+    CHANGED(quantized, change, mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), status)
+    QUANTIZE((quantized.round = (mixprec_round)6, quantized.dst = NULL), MIXPREC_ERR_ROUND);
+    QUANTIZE(quantized.scale = NULL, MIXPREC_ERR_NULL);
+    QUANTIZE(quantized.dst = x, MIXPREC_ERR_OVERLAP);
+    QUANTIZE(quantized.amax = x + 49, MIXPREC_ERR_OVERLAP);
+    QUANTIZE(quantized.amax = z, MIXPREC_ERR_OVERLAP);    /* the scale, which other blocks still read */
+    QUANTIZE(quantized.inverse = z, MIXPREC_ERR_OVERLAP); /* likewise */
+    QUANTIZE(quantized.inverse = y, MIXPREC_ERR_OVERLAP);
+    QUANTIZE((quantized.inverse = z + 1, quantized.amax = z + 1), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_quantize(NULL, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
+    /* a value of the call within what it reads */
+    REFUSED(mixprec_cuda_amax(x + 3, &one, 1, MIXPREC_F32, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm(x + 3, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm(z, &one, 1, MIXPREC_F32, x + 48, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm(z, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, y + 49, 1, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_scaler_unscale((mixprec_scaler *)(void *)y, &one, 1, MIXPREC_F32, MIXPREC_F32, NULL),
+            MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_scaler_update(scaler, (int32_t *)(void *)scaler, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_fp8_scale(y, x + 3, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_fp8_scale(x + 1, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, y + 2, 1, NULL),
+            MIXPREC_ERR_OVERLAP);
     mixprec_cuda_quantized_blocks blocks[2] = {{y, x, 4, 4, z}, {y, x, 4, 4, z}};
 #define BLOCKS(change, status)                                                                                         \
     CHANGED(blocks[1], change, mixprec_cuda_quantize_blocks(blocks, 2, MIXPREC_E4M3, MIXPREC_E5M2, 1, 0, NULL), status)
@@ -2082,6 +2195,7 @@ static void test_statuses(void) {
     STEP(inverse = HUGE_VALF, MIXPREC_ERR_SCALE);
     STEP(clip = -1, MIXPREC_ERR_SCALE);
     STEP(clip = NAN, MIXPREC_ERR_SCALE);
+    STEP((parameter.n = SIZE_MAX, clip = -1), MIXPREC_ERR_SCALE);
     STEP(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
     STEP((parameter.model = y, parameter.model_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
     STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
@@ -2159,7 +2273,20 @@ static void test_statuses(void) {
             mixprec_cuda_convert_transpose(odd_turned + i, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
     MISALIGNED(mixprec_cuda_quantize_blocks(&odd_blocks, 1, MIXPREC_E4M3, MIXPREC_F16, 1, 0, NULL));
     MISALIGNED(mixprec_cuda_scaler_unscale(scaler, &odd_dst, 1, MIXPREC_BF16, MIXPREC_F32, NULL));
-    MISALIGNED(mixprec_cuda_norm(x, &odd_src, 1, MIXPREC_F16, z, 800, NULL));
+    MISALIGNED(mixprec_cuda_norm(x + 1000, &odd_src, 1, MIXPREC_F16, x, 800, NULL));
+    MISALIGNED(mixprec_cuda_norm((float *)(void *)odd, &one, 1, MIXPREC_F32, z + 2, 800, NULL));
+    MISALIGNED(mixprec_cuda_amax((float *)(void *)odd, &one, 1, MIXPREC_F32, NULL));
+    MISALIGNED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, (float *)(void *)odd, 1, NULL));
+    MISALIGNED(mixprec_cuda_clip_coefficient(NULL, (float *)(void *)odd, x, 1, NULL, NULL));
+    MISALIGNED(mixprec_cuda_scaler_update(scaler, (int32_t *)(void *)odd, NULL));
+    MISALIGNED(mixprec_cuda_scaler_update((mixprec_scaler *)(void *)(x + 801), NULL, NULL));
+    MISALIGNED(mixprec_cuda_fp8_scale(y, (float *)(void *)odd, x, 4, MIXPREC_E4M3, 0, NULL));
+    MISALIGNED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)(y + 1), x, 1, NULL));
+    QUANTIZE(quantized.scale = (float *)(void *)odd, MIXPREC_ERR_CUDA);
+    QUANTIZE(quantized.step = (uint64_t *)(void *)(z + 1), MIXPREC_ERR_CUDA);
+    GEMM(options.alpha = (float *)(void *)((char *)x + 2), MIXPREC_ERR_CUDA);
+    GEMM(d.scale_a.values = (float *)(void *)((char *)x + 2), MIXPREC_ERR_CUDA);
+    GEMM((d.batch = 2, d.a_array = (const void *const *)(void *)(x + 1)), MIXPREC_ERR_CUDA);
     GEMM(d.a = (char *)x + 1, MIXPREC_ERR_CUDA);
     GEMM(d.b = (char *)x + 1, MIXPREC_ERR_CUDA);
     GEMM(d.c = odd, MIXPREC_ERR_CUDA);
@@ -2170,6 +2297,7 @@ static void test_statuses(void) {
     MISALIGNED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
 #undef MISALIGNED
 #undef GEMM
+#undef QUANTIZE
 #undef CHANGED
 #undef REFUSED
     release(block);
@@ -2226,10 +2354,12 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, mma.sync, every layout", test_gemm_layouts},
         {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
+        {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
         {"cuda: clip coefficient, inverse scale", test_clip_coefficient},
