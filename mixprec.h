@@ -7809,11 +7809,15 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t
                                mixprec_dtype type, size_t ld, int along, size_t from, size_t count, size_t depth_from,
                                size_t depth) {
     size_t i;
-    for (i = 0; i < count; i += width)
-        plan->kernels->pack(dst + i * depth * plan->size, width,
-                            along ? mixprec_element_(src, type, ld, depth_from, from + i)
-                                  : mixprec_element_(src, type, ld, from + i, depth_from),
-                            type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
+    if (width == 1 && !along) /* a single row: as columns side by side, which needs no transposition */
+        plan->kernels->pack(dst, depth, mixprec_element_(src, type, ld, from, depth_from), type, ld, 1, depth, 1,
+                            plan->wide);
+    else
+        for (i = 0; i < count; i += width)
+            plan->kernels->pack(dst + i * depth * plan->size, width,
+                                along ? mixprec_element_(src, type, ld, depth_from, from + i)
+                                      : mixprec_element_(src, type, ld, from + i, depth_from),
+                                type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
 }
 
 /* Where the caller's packed B has panel column / width at depth p. */
