@@ -4032,6 +4032,190 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
     }
 }
 
+/* Up to 4 rows times a B whose rows run along k. The vectors' lanes are columns: 16 bytes of each of 8 rows of B (f64: 4)
+   are transposed in registers and multiplied at once. A line of 64 bytes of each row goes by way of a buffer: with a power
+   of two between rows they share one set of L1, which has room for 8. */
+#define MIXPREC_ACROSS_ROWS_ 4
+#define MIXPREC_ACROSS_LEAD_ 1024 /* bytes to prefetch ahead in a row of B */
+/* Vectors of columns at a time, to hide the latency of the sums. With elements of 4 and 8 bytes memory is the limit, and
+   Zen 4 reads 16 and 8 rows at a time faster than 32 and 16. */
+#define MIXPREC_ACROSS_VECTORS_(rows, size) ((rows) == 1 && (size) < 4 ? 4 : 2)
+
+/* The halves of a vector come from rows 0 to 3 and 4 to 7, so that only what is within 16 bytes must be shuffled; narrow
+   elements are cheaper to shuffle than the fp32 that they become. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_load_avx2_(__m256i x[4], const char *b,
+                                                                   const mixprec_dtype type) {
+    const int count = type == MIXPREC_F64 ? 2 : 4;
+    __m256i t[4];
+    int i;
+    MIXPREC_UNROLL_ for (i = 0; i < count; i++) x[i] =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(b + 64 * i))),
+                                _mm_loadu_si128((const __m128i *)(const void *)(b + 64 * (count + i))), 1);
+    if (type == MIXPREC_F64) {
+        t[0] = _mm256_unpacklo_epi64(x[0], x[1]);
+        x[1] = _mm256_unpackhi_epi64(x[0], x[1]);
+        x[0] = t[0];
+    } else if (type == MIXPREC_F32 || type == MIXPREC_BF16) { /* words: pairs of bf16 */
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i += 2) {
+            t[i] = _mm256_unpacklo_epi32(x[i], x[i + 1]);
+            t[i + 1] = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+            x[2 * i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+            x[2 * i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+        }
+    } else { /* two k of f16, four of fp8, in each half */
+        const int narrow = type != MIXPREC_F16;
+        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+            t[i] = narrow ? _mm256_unpacklo_epi8(x[i], x[i + 2]) : _mm256_unpacklo_epi16(x[i], x[i + 2]);
+            t[i + 2] = narrow ? _mm256_unpackhi_epi8(x[i], x[i + 2]) : _mm256_unpackhi_epi16(x[i], x[i + 2]);
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i += 2) {
+            x[i] = narrow ? _mm256_unpacklo_epi8(t[i], t[i + 1]) : _mm256_unpacklo_epi16(t[i], t[i + 1]);
+            x[i + 1] = narrow ? _mm256_unpackhi_epi8(t[i], t[i + 1]) : _mm256_unpackhi_epi16(t[i], t[i + 1]);
+        }
+    }
+}
+
+/* The columns of k in such a vector: 1 of f64 and f32, 2 of 16 bits, 4 of 8 bits. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_expand_avx2_(__m256 y[4], __m256i x, const mixprec_dtype type) {
+    const int narrow = type == MIXPREC_E4M3 || type == MIXPREC_E5M2;
+    int i;
+    if (type == MIXPREC_BF16) {
+        y[0] = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+        y[1] = _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32((int)0xFFFF0000u)));
+    } else if (narrow || type == MIXPREC_F16)
+        MIXPREC_UNROLL_ for (i = 0; i < 1 + narrow; i++) {
+            __m256i half = x;
+            if (narrow)
+                half = i ? _mm256_unpackhi_epi8(_mm256_setzero_si256(), x)
+                         : _mm256_unpacklo_epi8(_mm256_setzero_si256(), x);
+            if (type == MIXPREC_E4M3) { /* see mixprec_direct_halves_avx512_ */
+                half = _mm256_and_si256(_mm256_srai_epi16(half, 1), _mm256_set1_epi16((short)0xBF80));
+                half = _mm256_or_si256(
+                    half, _mm256_and_si256(_mm256_add_epi16(half, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
+            }
+            half = _mm256_permute4x64_epi64(half, 0xD8);
+            y[2 * i] = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
+            y[2 * i + 1] = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
+            if (type == MIXPREC_E4M3) {
+                y[2 * i] = _mm256_mul_ps(y[2 * i], _mm256_set1_ps(256.0f));
+                y[2 * i + 1] = _mm256_mul_ps(y[2 * i + 1], _mm256_set1_ps(256.0f));
+            }
+        }
+    else
+        y[0] = _mm256_castsi256_ps(x);
+}
+
+/* Copies 64 bytes of each of `height` rows of B, with zeros for rows and bytes that are not there; `lead` bytes further on
+   is what comes later. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, size_t height, const char *b,
+                                                                   size_t stride, size_t columns, size_t bytes,
+                                                                   size_t lead) {
+    size_t i;
+    if (columns < height || bytes < 64) {
+        for (i = 0; i < height * 64; i++)
+            line[i] = 0;
+        for (i = 0; i < columns && i < height; i++)
+            mixprec_copy_(line + i * 64, b + i * stride, mixprec_min_(bytes, 64));
+    } else
+        for (i = 0; i < height; i++, b += stride, line += 64) {
+            const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
+            const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
+            _mm_prefetch((const char *)((uintptr_t)b + lead), _MM_HINT_T1); /* may lie outside of B */
+            _mm256_store_si256((__m256i *)(void *)line, low);
+            _mm256_store_si256((__m256i *)(void *)(line + 32), high);
+        }
+}
+
+/* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
+                                                                   size_t columns, size_t depth, const char *a,
+                                                                   const char *b, size_t stride, char *sums,
+                                                                   int starts) {
+    const int wide = type == MIXPREC_F64, words = wide ? 2 : 4;
+    const size_t size = wide ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const int vectors = MIXPREC_ACROSS_VECTORS_(rows, size);
+    const size_t to_size = wide ? 8 : 4, lanes = 32 / to_size, height = (size_t)vectors * lanes;
+    const int per_word = size >= 4 ? 1 : size == 2 ? 2 : 4;
+    const size_t a_step = (size_t)rows * to_size, bytes = depth * size;
+    __m256i lines[4 * 8 * 2];
+    double a_edge[64 * MIXPREC_ACROSS_ROWS_ / 2];
+    size_t at = 0, part;
+    int i, j, k, q;
+    for (; at < bytes; starts = 0) {
+        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, bytes);
+        __m256 s[MIXPREC_ACROSS_ROWS_][4];
+        __m256d w[MIXPREC_ACROSS_ROWS_][4]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            s[i][j] = _mm256_setzero_ps();
+            w[i][j] = _mm256_setzero_pd();
+        }
+        for (; at < end; at += 64, a += 64 / size * a_step) {
+            const char *line = (const char *)lines, *x = a;
+            /* Far ahead of the end of the rows the next ones begin. */
+            mixprec_across_fill_avx2_((char *)lines, height, b + at, stride, columns, bytes - at,
+                                      MIXPREC_ACROSS_LEAD_ +
+                                          (at + MIXPREC_ACROSS_LEAD_ < bytes ? 0 : height * stride - bytes));
+            if (bytes - at < 64) {
+                /* -0 times the zeros in the lines changes no sum, not even -0. */
+                for (part = 0; part < 64 / size * (size_t)rows; part++)
+                    if (wide)
+                        a_edge[part] = -0.0;
+                    else
+                        ((float *)(void *)a_edge)[part] = -0.0f;
+                mixprec_copy_(a_edge, a, (bytes - at) / size * a_step);
+                x = (const char *)a_edge;
+            }
+            for (part = 0; part < 4; part++, line += 16, x += 16 / size * a_step) {
+                __m256i v[4][4];
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                    mixprec_across_load_avx2_(v[j], line + (size_t)j * lanes * 64, type);
+                MIXPREC_UNROLL_ for (q = 0; q < words; q++) {
+                    __m256 y[4][4];
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) mixprec_across_expand_avx2_(y[j], v[j][q], type);
+                    MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                        const char *number = x + (size_t)(q * per_word + k) * a_step + (size_t)i * to_size;
+                        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) if (wide) w[i][j] =
+                            _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)(const void *)number),
+                                            _mm256_castps_pd(y[j][k]), w[i][j]);
+                        else s[i][j] =
+                            _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)(const void *)number), y[j][k], s[i][j]);
+                    }
+                }
+            }
+        }
+        at = end;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            float *const to = (float *)(void *)(sums + 32 * (i * vectors + j));
+            const __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
+            _mm256_storeu_ps(to, starts ? sum : mixprec_add_avx2_(_mm256_loadu_ps(to), sum, wide));
+        }
+    }
+}
+
+#define MIXPREC_ACROSS_AVX2_(rows)                                                                                     \
+    MIXPREC_AVX2_ static void mixprec_across_##rows##_avx2_(mixprec_dtype type, size_t columns, size_t depth,          \
+                                                            const char *a, const char *b, size_t stride, char *sums,   \
+                                                            int starts) {                                              \
+        switch (type) {                                                                                                \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F64)                                                                     \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F32)                                                                     \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F16)                                                                     \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_BF16)                                                                    \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E4M3)                                                                    \
+            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E5M2)                                                                    \
+        default: break;                                                                                                \
+        }                                                                                                              \
+    }
+#define MIXPREC_ACROSS_ROW_(rows, dtype)                                                                               \
+    case dtype: mixprec_across_body_avx2_(rows, dtype, columns, depth, a, b, stride, sums, starts); break;
+MIXPREC_ACROSS_AVX2_(1)
+MIXPREC_ACROSS_AVX2_(2)
+MIXPREC_ACROSS_AVX2_(4)
+#undef MIXPREC_ACROSS_ROW_
+#undef MIXPREC_ACROSS_AVX2_
+
 /* 32 bytes of each of 8 rows, the last two at `last`, as lines of a panel, `line` bytes apart: 8 numbers for each k.
    Narrow elements are cheaper to transpose than the fp32 that they become. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst, size_t line, const char *src,
@@ -7433,8 +7617,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     few_rows = kernels->few_rows[plan->wide];
     if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
-    else if (d->trans_b) /* more rows: panels of a whole chunk are as fast, and read fewer rows of B at once */
-        few_rows = mixprec_min_(few_rows, mixprec_size_of_(d->b_type) < 4 ? 4 : (size_t)plan->wide);
+    else if (d->trans_b) /* f64 that is to become fp32 is packed */
+        few_rows = d->b_type == MIXPREC_F64 && !plan->wide ? 0 : mixprec_min_(few_rows, 4);
     else if (mixprec_size_of_(d->b_type) < 4)
         few_rows = mixprec_min_(few_rows, 16);
     plan->few = m && m <= few_rows;
@@ -7693,11 +7877,15 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t
                                mixprec_dtype type, size_t ld, int along, size_t from, size_t count, size_t depth_from,
                                size_t depth) {
     size_t i;
-    for (i = 0; i < count; i += width)
-        plan->kernels->pack(dst + i * depth * plan->size, width,
-                            along ? mixprec_element_(src, type, ld, depth_from, from + i)
-                                  : mixprec_element_(src, type, ld, from + i, depth_from),
-                            type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
+    if (width == 1 && !along) /* a single row: as columns side by side, which needs no transposition */
+        plan->kernels->pack(dst, depth, mixprec_element_(src, type, ld, from, depth_from), type, ld, 1, depth, 1,
+                            plan->wide);
+    else
+        for (i = 0; i < count; i += width)
+            plan->kernels->pack(dst + i * depth * plan->size, width,
+                                along ? mixprec_element_(src, type, ld, depth_from, from + i)
+                                      : mixprec_element_(src, type, ld, from + i, depth_from),
+                                type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
 }
 
 /* Where the caller's packed B has panel column / width at depth p. */
@@ -7735,15 +7923,36 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
 }
 
 #if defined(MIXPREC_HAS_AVX2_)
+/* Up to 4 rows times columns of a B whose rows run along k. AVX-512 machines run this for f64. */
+static void mixprec_gemm_across_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t rows,
+                                 size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt,
+                                 int first, char *sums) {
+    const size_t size = plan->size, b_size = mixprec_size_of_(d->b_type);
+    const size_t ld = 32 * MIXPREC_ACROSS_VECTORS_(plan->width, b_size), group = ld / size;
+    size_t i, j;
+    for (j = 0; j < columns; j += group) {
+        const size_t count = mixprec_min_(group, columns - j) * size;
+        for (i = 0; i < rows && !first; i++)
+            mixprec_copy_(sums + i * ld, t + (i * ldt + j) * size, count);
+        (plan->width == 1   ? mixprec_across_1_avx2_
+         : plan->width == 2 ? mixprec_across_2_avx2_
+                            : mixprec_across_4_avx2_)(d->b_type, columns - j, depth, a,
+                                                      mixprec_element_(d->b, d->b_type, d->ldb, column + j, from),
+                                                      d->ldb * b_size, sums, first);
+        for (i = 0; i < rows; i++)
+            mixprec_copy_(t + (i * ldt + j) * size, sums + i * ld, count);
+    }
+}
+
 /* Few rows times columns of a B that is unpacked into the L1 cache a little at a time, or used where it lies. AVX-512
    machines run this for f64: memory limits them. */
 static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t rows,
                               size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt, int first,
                               char *scratch) {
     const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
-    const size_t group = (d->trans_b || plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
+    const size_t group = (plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
     const size_t ld = group * size, b_size = mixprec_size_of_(plan->panels ? plan->panels_type : d->b_type);
-    const int in_place = plan->panels ? b_size == size : !d->trans_b && mixprec_gemm_in_place_(plan, d->b_type, 0, 0);
+    const int in_place = plan->panels ? b_size == size : mixprec_gemm_in_place_(plan, d->b_type, 0, 0);
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
     size_t j, q, p, i, width, end, chunk, count, n, line;
     for (j = 0; j < columns; j += group)
@@ -7767,11 +7976,9 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                     } else
                         for (i = 0; i < n; i += tile)
                             mixprec_pack_avx2_(scratch + i * size * count, tile,
-                                               d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, at + i, k)
-                                                          : mixprec_element_(d->b, d->b_type, d->ldb, k, at + i),
-                                               d->b_type, d->ldb, !d->trans_b, mixprec_min_(tile, n - i), count,
-                                               plan->wide);
-                    for (i = 0; i < count && !plan->panels && !d->trans_b; i++) { /* what comes next of these columns */
+                                               mixprec_element_(d->b, d->b_type, d->ldb, k, at + i), d->b_type, d->ldb,
+                                               1, mixprec_min_(tile, n - i), count, plan->wide);
+                    for (i = 0; i < count && !plan->panels; i++) { /* what comes next of these columns */
                         const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + count + i, at);
                         for (line = 0; line < n * b_size; line += 64)
                             _mm_prefetch(next + line, _MM_HINT_T1);
@@ -7888,7 +8095,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                         mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
                                            i, rows, p, depth);
 #if defined(MIXPREC_HAS_AVX2_)
-                    if (plan->few)
+                    if (plan->few && d->trans_b && !plan->panels)
+                        mixprec_gemm_across_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
+                    else if (plan->few)
                         mixprec_gemm_few_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
                     else
 #endif

@@ -652,35 +652,43 @@ static void test_few_rows_lines(void) {
 }
 
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
-   is a negative number too small for fp32, the sum is -0 on every path that fuses. */
+   is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
 static void test_few_rows_minus_zero(void) {
-    static const float tiny = 1e-30f, minus_tiny = -1e-30f;
-    static float few_a[20 * 9], few_b[9 * 40], few_c[20 * 40];
+    static double few_a[20 * 9], few_b[9 * 40], few_c[20 * 40];
     size_t m, k, i, path;
-    for (i = 0; i < sizeof few_a / sizeof *few_a; i++)
-        few_a[i] = tiny;
-    for (i = 0; i < sizeof few_b / sizeof *few_b; i++)
-        few_b[i] = minus_tiny;
-    for (path = 0; path < (size_t)ISA_COUNT; path++)
-        for (m = 1; m <= 20; m++)
-            for (k = 1; k <= 9; k++) {
-                const mixprec_isa isa = all_isas[path];
-                mixprec_gemm_desc d;
-                long wrong = 0;
-                int trans;
-                if (!runs_here(isa) || fuses(isa, 0) != 1)
-                    continue;
-                for (trans = 0; trans < 2; trans++) {
-                    memset(&d, 0, sizeof d);
-                    d.m = m, d.n = 40, d.k = k, d.isa = isa, d.trans_b = (mixprec_transpose)trans;
-                    d.a = few_a, d.b = few_b, d.c = few_c;
-                    d.a_type = d.b_type = d.c_type = MIXPREC_F32;
-                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
-                    for (i = 0; i < m * 40; i++)
-                        wrong += float_bits(few_c[i]) != 0x80000000u;
-                    CHECK(!wrong, "%s, m %zu, k %zu, trans %d: %ld are not -0", path_name(isa), m, k, trans, wrong);
+    int wide, trans;
+    for (wide = 0; wide < 2; wide++) {
+        const mixprec_dtype type = wide ? MIXPREC_F64 : MIXPREC_F32;
+        const double tiny = wide ? 1e-200 : 1e-30, minus_tiny = -tiny, minus_zero = -0.0;
+        const size_t size = wide ? 8 : 4;
+        char want[8];
+        mixprec_convert(want, type, &minus_zero, MIXPREC_F64, 1);
+        for (i = 0; i < sizeof few_a / sizeof *few_a; i++)
+            mixprec_convert((char *)few_a + i * size, type, &tiny, MIXPREC_F64, 1);
+        for (i = 0; i < sizeof few_b / sizeof *few_b; i++)
+            mixprec_convert((char *)few_b + i * size, type, &minus_tiny, MIXPREC_F64, 1);
+        for (path = 0; path < (size_t)ISA_COUNT; path++)
+            for (m = 1; m <= 20; m++)
+                for (k = 1; k <= 9; k++) {
+                    const mixprec_isa isa = all_isas[path];
+                    mixprec_gemm_desc d;
+                    long wrong = 0;
+                    if (!runs_here(isa) || fuses(isa, 0) != 1)
+                        continue;
+                    for (trans = 0; trans < 2; trans++) {
+                        memset(&d, 0, sizeof d);
+                        d.m = m, d.n = 40, d.k = k, d.isa = isa, d.trans_b = (mixprec_transpose)trans;
+                        d.a = few_a, d.b = few_b, d.c = few_c;
+                        d.a_type = d.b_type = d.c_type = type;
+                        memset(few_c, 0x55, sizeof few_c);
+                        CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                        for (i = 0; i < m * 40; i++)
+                            wrong += memcmp((const char *)few_c + i * size, want, size) != 0;
+                        CHECK(!wrong, "%s, m %zu, k %zu, trans %d, %s: %ld are not -0", path_name(isa), m, k, trans,
+                              mixprec_dtype_name(type), wrong);
+                    }
                 }
-            }
+    }
 }
 
 static void test_large_shapes(void) {
