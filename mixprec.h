@@ -4107,8 +4107,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_expand_avx2_(__m256 y[4]
         y[0] = _mm256_castsi256_ps(x);
 }
 
-/* Copies 64 bytes of each of `height` rows of B, with zeros for rows and bytes that are not there; `lead` bytes further on
-   is what comes later. */
+/* Copies at most 64 bytes of each of `height` rows of B, with zeros for rows and bytes that are not there; `lead` bytes
+   further on is what comes later. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, size_t height, const char *b,
                                                                    size_t stride, size_t columns, size_t bytes,
                                                                    size_t lead) {
@@ -4117,7 +4117,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
         for (i = 0; i < height * 64; i++)
             line[i] = 0;
         for (i = 0; i < columns && i < height; i++)
-            mixprec_copy_(line + i * 64, b + i * stride, mixprec_min_(bytes, 64));
+            mixprec_copy_(line + i * 64, b + i * stride, bytes);
     } else
         for (i = 0; i < height; i++, b += stride, line += 64) {
             const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
@@ -4128,7 +4128,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
         }
 }
 
-/* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. */
+/* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
+   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
                                                                    size_t columns, size_t depth, const char *a,
                                                                    const char *b, size_t stride, char *sums,
@@ -4139,9 +4140,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
     const size_t to_size = wide ? 8 : 4, lanes = 32 / to_size, height = (size_t)vectors * lanes;
     const int per_word = size >= 4 ? 1 : size == 2 ? 2 : 4;
     const size_t a_step = (size_t)rows * to_size, bytes = depth * size;
+    const size_t phase = stride % 64 || (uintptr_t)b % 16 ? 0 : (uintptr_t)b % 64;
     __m256i lines[4 * 8 * 2];
-    double a_edge[64 * MIXPREC_ACROSS_ROWS_ / 2];
-    size_t at = 0, part;
+    double a_edge[16 * MIXPREC_ACROSS_ROWS_ / 2];
+    size_t at = 0, line = 0, line_end = 0;
     int i, j, k, q;
     for (; at < bytes; starts = 0) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, bytes);
@@ -4151,26 +4153,36 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
             s[i][j] = _mm256_setzero_ps();
             w[i][j] = _mm256_setzero_pd();
         }
-        for (; at < end; at += 64, a += 64 / size * a_step) {
-            const char *line = (const char *)lines, *x = a;
-            /* Far ahead of the end of the rows the next ones begin. */
-            mixprec_across_fill_avx2_((char *)lines, height, b + at, stride, columns, bytes - at,
-                                      MIXPREC_ACROSS_LEAD_ +
-                                          (at + MIXPREC_ACROSS_LEAD_ < bytes ? 0 : height * stride - bytes));
-            if (bytes - at < 64) {
-                /* -0 times the zeros in the lines changes no sum, not even -0. */
-                for (part = 0; part < 64 / size * (size_t)rows; part++)
-                    if (wide)
-                        a_edge[part] = -0.0;
-                    else
-                        ((float *)(void *)a_edge)[part] = -0.0f;
-                mixprec_copy_(a_edge, a, (bytes - at) / size * a_step);
-                x = (const char *)a_edge;
+        while (at < end) {
+            const char *x = a;
+            size_t stop, left;
+            if (at == line_end) {
+                line = at;
+                line_end = at + mixprec_min_(64 - (phase + at) % 64, bytes - at);
+                /* Far ahead of the end of the rows the next ones begin. */
+                mixprec_across_fill_avx2_((char *)lines, height, b + at, stride, columns, line_end - at,
+                                          MIXPREC_ACROSS_LEAD_ +
+                                              (at + MIXPREC_ACROSS_LEAD_ < bytes ? 0 : height * stride - bytes));
             }
-            for (part = 0; part < 4; part++, line += 16, x += 16 / size * a_step) {
+            stop = mixprec_min_(line_end, end);
+            left = (stop - at) / size;
+            a += left * a_step;
+            for (; at < stop; at += 16, left -= 16 / size, x += 16 / size * a_step) {
+                const char *from = (const char *)lines + (at - line);
                 __m256i v[4][4];
+                if (left < 16 / size) {
+                    /* -0 times the zeros in the lines changes no sum, not even -0. */
+                    for (i = 0; i < (int)(16 / size) * rows; i++)
+                        if (wide)
+                            a_edge[i] = -0.0;
+                        else
+                            ((float *)(void *)a_edge)[i] = -0.0f;
+                    mixprec_copy_(a_edge, x, left * a_step);
+                    x = (const char *)a_edge;
+                    left = 16 / size;
+                }
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                    mixprec_across_load_avx2_(v[j], line + (size_t)j * lanes * 64, type);
+                    mixprec_across_load_avx2_(v[j], from + (size_t)j * lanes * 64, type);
                 MIXPREC_UNROLL_ for (q = 0; q < words; q++) {
                     __m256 y[4][4];
                     MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) mixprec_across_expand_avx2_(y[j], v[j][q], type);
