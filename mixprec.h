@@ -2889,14 +2889,16 @@ static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float fa
 
 /* ---- fp32 from a dtype ---- */
 
-/* 16 bytes of E4M3 as 16 half-precision numbers of 1/256 of their value: the exponent field keeps its place at the
-   bottom of the wider one. x + (x & 0x4000) moves the sign from bit 14 to 15; adding 0x80 carries into bit 14 for NaN
-   (0x7F) only, which completes an exponent of all ones. */
+/* Codes of E4M3, shifted left by 7 behind two signs, as half-precision numbers of 1/256 of their value: the exponent field
+   keeps its place at the bottom of the wider one. The second sign goes; adding 0x80 carries into bit 14 for NaN (0x7F)
+   only, which completes an exponent of all ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_shifted_avx2_(__m256i x) {
+    x = _mm256_and_si256(x, _mm256_set1_epi16((short)0xBF80));
+    return _mm256_or_si256(x,
+                           _mm256_and_si256(_mm256_add_epi16(x, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
+}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_to_half_avx2_(__m128i codes) {
-    const __m256i bit14 = _mm256_set1_epi16(0x4000);
-    __m256i x = _mm256_slli_epi16(_mm256_cvtepu8_epi16(codes), 7);
-    x = _mm256_add_epi16(x, _mm256_and_si256(x, bit14));
-    return _mm256_or_si256(x, _mm256_and_si256(_mm256_add_epi16(x, _mm256_set1_epi16(0x80)), bit14));
+    return mixprec_e4m3_shifted_avx2_(_mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7));
 }
 
 /* 8 elements from p. A NaN may stay signalling. */
@@ -4090,11 +4092,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_expand_avx2_(__m256 y[4]
             if (narrow)
                 half = i ? _mm256_unpackhi_epi8(_mm256_setzero_si256(), x)
                          : _mm256_unpacklo_epi8(_mm256_setzero_si256(), x);
-            if (type == MIXPREC_E4M3) { /* see mixprec_direct_halves_avx512_ */
-                half = _mm256_and_si256(_mm256_srai_epi16(half, 1), _mm256_set1_epi16((short)0xBF80));
-                half = _mm256_or_si256(
-                    half, _mm256_and_si256(_mm256_add_epi16(half, _mm256_set1_epi16(0x80)), _mm256_set1_epi16(0x4000)));
-            }
+            if (type == MIXPREC_E4M3)
+                half = mixprec_e4m3_shifted_avx2_(_mm256_srai_epi16(half, 1));
             half = _mm256_permute4x64_epi64(half, 0xD8);
             y[2 * i] = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
             y[2 * i + 1] = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
@@ -4257,11 +4256,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst
                 if (k == 0 || narrow) {
                     __m256i half = t[k];
                     __m256 x, y;
-                    if (type == MIXPREC_E4M3) { /* see mixprec_direct_halves_avx512_ */
-                        half = _mm256_and_si256(_mm256_srai_epi16(half, 1), _mm256_set1_epi16((short)0xBF80));
-                        half = _mm256_or_si256(half, _mm256_and_si256(_mm256_add_epi16(half, _mm256_set1_epi16(0x80)),
-                                                                      _mm256_set1_epi16(0x4000)));
-                    }
+                    if (type == MIXPREC_E4M3)
+                        half = mixprec_e4m3_shifted_avx2_(_mm256_srai_epi16(half, 1));
                     x = _mm256_cvtph_ps(_mm256_castsi256_si128(half));
                     y = _mm256_cvtph_ps(_mm256_extracti128_si256(half, 1));
                     if (type == MIXPREC_E4M3) {
@@ -4706,11 +4702,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *
     case MIXPREC_BF16:
         return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, p)), 16));
     case MIXPREC_E4M3: {
-        /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
-        __m256i half = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_maskz_loadu_epi8(lanes, p)), 7);
-        half = _mm256_and_si256(half, _mm256_set1_epi16((short)0xBF80));
-        half = _mm256_ternarylogic_epi32(half, _mm256_add_epi16(half, _mm256_set1_epi16(0x80)),
-                                         _mm256_set1_epi16(0x4000), 0xF8);
+        __m256i half = mixprec_e4m3_to_half_avx2_(_mm_maskz_loadu_epi8(lanes, p));
         return _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256.0f));
     }
     case MIXPREC_E5M2:
