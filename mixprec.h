@@ -678,19 +678,16 @@ typedef struct mixprec_layout_ {
 MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
 #undef MIXPREC_LAYOUT_
 
-/* Random bits for stochastic rounding: element `index` of stream `seed`. Threefry-2x32 with 20 rounds (Salmon, Moraes,
-   Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; the generator of JAX), key = seed (low word, high
-   word), counter = index / 2 (low, high), output word index % 2. A pure function: any machine and any split of an array
-   agree. */
-MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
+/* mixprec_random_bits of the indices 2 * counter and 2 * counter + 1. */
+MIXPREC_INLINE void mixprec_random_words_(uint64_t seed, uint64_t counter, uint32_t *word0, uint32_t *word1) {
     static const uint8_t rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
     uint32_t key[3], x0, x1;
     int i;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    x0 = (uint32_t)(index >> 1) + key[0];
-    x1 = (uint32_t)(index >> 33) + key[1];
+    x0 = (uint32_t)counter + key[0];
+    x1 = (uint32_t)(counter >> 32) + key[1];
     for (i = 0; i < 20; i++) {
         x0 += x1;
         x1 = (x1 << rotation[i & 7] | x1 >> (32 - rotation[i & 7])) ^ x0;
@@ -700,7 +697,17 @@ MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
             x1 += key[(step + 1) % 3] + step;
         }
     }
-    return (index & 1) ? x1 : x0;
+    *word0 = x0;
+    *word1 = x1;
+}
+/* Random bits for stochastic rounding: element `index` of stream `seed`. Threefry-2x32 with 20 rounds (Salmon, Moraes,
+   Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011; the generator of JAX), key = seed (low word, high
+   word), counter = index / 2 (low, high), output word index % 2. A pure function: any machine and any split of an array
+   agree. */
+MIXPREC_INLINE uint32_t mixprec_random_bits(uint64_t seed, uint64_t index) {
+    uint32_t word[2];
+    mixprec_random_words_(seed, index >> 1, &word[0], &word[1]);
+    return word[index & 1];
 }
 
 /* Rounding, one rule for every mode: `fraction` is what lies below the last kept bit, in units of 2^-32 of that bit;
@@ -1945,6 +1952,13 @@ typedef struct mixprec_how_ {
 #define MIXPREC_BLOCK_ 256
 #endif
 
+/* Random words come in groups of so many, of which vector kernels make all at once. */
+#if defined(MIXPREC_HAS_AVX2_)
+#define MIXPREC_RANDOMS_ 128
+#else
+#define MIXPREC_RANDOMS_ 2
+#endif
+
 /* The lanes of a sum: eight vectors of four doubles, as many as it takes to hide the latency of their additions. */
 #define MIXPREC_LANES_ 32
 
@@ -2024,6 +2038,10 @@ typedef struct mixprec_kernels_ {
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     /* sum += x * factor, any n. */
     void (*accumulate)(float *sum, const float *x, size_t n, float factor);
+#ifndef MIXPREC_NO_LAYERS
+    /* words[i] = mixprec_random_bits(seed, index + i); index is even, n a multiple of MIXPREC_RANDOMS_. */
+    void (*random)(uint32_t *words, uint64_t seed, uint64_t index, size_t n);
+#endif
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
@@ -2600,6 +2618,14 @@ MIXPREC_FLATTEN_ void mixprec_load_c_(float *dst, const void *src, mixprec_dtype
     default: break;
     }
 }
+
+#ifndef MIXPREC_NO_LAYERS
+static void mixprec_randoms_c_(uint32_t *words, uint64_t seed, uint64_t index, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i += 2)
+        mixprec_random_words_(seed, (index + i) >> 1, &words[i], &words[i + 1]);
+}
+#endif
 
 /* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and
    correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
@@ -3263,6 +3289,19 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8]
         words[2 * j + 1] = _mm256_permute2x128_si256(low, high, 0x31);
     }
 }
+
+#ifndef MIXPREC_NO_LAYERS
+MIXPREC_AVX2_ static void mixprec_randoms_avx2_(uint32_t *words, uint64_t seed, uint64_t index, size_t n) {
+    const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(seed);
+    __m256i random[8];
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 64) {
+        mixprec_random64_avx2_(random, &generator, index + i);
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_si256((__m256i *)(void *)(words + i + 8 * j), random[j]);
+    }
+}
+#endif
 
 /* 32 elements, any way. */
 MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype type, const float *src,
@@ -4942,6 +4981,19 @@ mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random
         words[2 * j + 1] = _mm512_permutex2var_epi32(x0[j], high_half, x1[j]);
     }
 }
+
+#ifndef MIXPREC_NO_LAYERS
+MIXPREC_AVX512_ static void mixprec_randoms_avx512_(uint32_t *words, uint64_t seed, uint64_t index, size_t n) {
+    const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(seed);
+    __m512i random[8];
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 128) {
+        mixprec_random128_avx512_(random, &generator, index + i);
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm512_storeu_si512(words + i + 16 * j, random[j]);
+    }
+}
+#endif
 
 /* 64 elements, any way. */
 MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype type, const float *src,
@@ -9547,72 +9599,23 @@ MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_
         }
 }
 
-/* mixprec_random_bits of `count` indices: both words of MIXPREC_WORDS_ blocks at a time. */
-#if MIXPREC_WIDTH_ > 1
-#define MIXPREC_WORDS_ (2 * MIXPREC_WIDTH_)
-typedef uint32_t mixprec_words_ __attribute__((vector_size(4 * MIXPREC_WORDS_)));
-#else
-#define MIXPREC_WORDS_ 1
-typedef uint32_t mixprec_words_;
-#endif
-MIXPREC_FORCE_INLINE_ void mixprec_random_words_(uint32_t *dst, uint64_t seed, uint64_t index, size_t count) {
-    static const int rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-    union {
-        uint32_t word[MIXPREC_WORDS_];
-        mixprec_words_ all;
-    } x[2];
-    uint32_t key[3];
-    size_t i, j;
-    int round;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
-    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (i = 0; i < count + (index & 1); i += 2 * MIXPREC_WORDS_) {
-        mixprec_words_ x0, x1;
-        for (j = 0; j < MIXPREC_WORDS_; j++) {
-            uint64_t block = ((index >> 1) + i / 2 + j) & UINT64_MAX >> 1;
-            x[0].word[j] = (uint32_t)block;
-            x[1].word[j] = (uint32_t)(block >> 32);
-        }
-        x0 = x[0].all + key[0];
-        x1 = x[1].all + key[1];
-        MIXPREC_UNROLL_ for (round = 0; round < 20; round++) {
-            x0 += x1;
-            x1 = (x1 << rotation[round & 7] | x1 >> (32 - rotation[round & 7])) ^ x0;
-            if ((round & 3) == 3) {
-                x0 += key[(round / 4 + 1) % 3];
-                x1 += key[(round / 4 + 2) % 3] + (uint32_t)(round / 4 + 1);
-            }
-        }
-        x[0].all = x0;
-        x[1].all = x1;
-        for (j = 0; j < 2 * MIXPREC_WORDS_; j++)
-            dst[i + j] = x[j % 2].word[j / 2];
-    }
-}
-
-MIXPREC_FORCE_INLINE_ void mixprec_dropout_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y,
-                                                   mixprec_tensor_ x, size_t n, float probability, uint64_t seed,
-                                                   uint64_t offset) {
+MIXPREC_NOINLINE_ void mixprec_dropout_run_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
+                                            size_t n, float probability, uint64_t seed, uint64_t offset) {
     const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
     const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
-    uint32_t words[MIXPREC_BLOCK_ + 2 * MIXPREC_WORDS_];
+    uint32_t words[MIXPREC_BLOCK_ + MIXPREC_RANDOMS_];
     float block[MIXPREC_BLOCK_];
     size_t i, j, count;
-    (void)kernels;
     for (i = 0; i < n; i += count) {
+        const size_t odd = (size_t)(offset + i) & 1;
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         mixprec_read_(block, &x, i, count);
-        mixprec_random_words_(words, seed, offset + i, count);
+        kernels->random(words, seed, offset + i - odd, mixprec_round_up_(count + odd, MIXPREC_RANDOMS_));
         for (j = 0; j < count; j++)
-            block[j] = words[j + ((offset + i) & 1)] < threshold ? 0.0f : block[j] * factor;
+            block[j] = words[j + odd] < threshold ? 0.0f : block[j] * factor;
         mixprec_write_(&y, i, block, count);
     }
 }
-MIXPREC_BOTH_(mixprec_dropout_run_,
-              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
-               uint64_t seed, uint64_t offset),
-              (kernels, y, x, n, probability, seed, offset))
 
 /* ---- convolution ---- */
 
@@ -9762,19 +9765,26 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_TALLY_KERNELS_(tally, tally_wide) tally, tally_wide,
 #endif
 
+#ifndef MIXPREC_NO_LAYERS
+#define MIXPREC_RANDOM_KERNEL_(random) , random
+#else
+#define MIXPREC_RANDOM_KERNEL_(random)
+#endif
 /* What does not depend on the unit that multiplies matrices. */
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
+            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
     MIXPREC_ISA_AVX2, mixprec_load_avx2_, mixprec_load_odd_avx2_, mixprec_store_avx2_, mixprec_unscale_avx2_,          \
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_block_scales_avx2_),                                      \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)                        \
+            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
@@ -9782,12 +9792,14 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)                        \
+            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
+            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_,
