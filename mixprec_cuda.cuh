@@ -12,7 +12,7 @@
        mixprec_cuda_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n, stream);
        mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, 1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f,
                          c, MIXPREC_F32, n, stream);
-       mixprec_cuda_norm(norm, grads, count, MIXPREC_BF16, workspace, bytes, stream);
+       mixprec_cuda_norm2(norm, grads, count, MIXPREC_BF16, workspace, bytes, stream);
        mixprec_cuda_clip_coefficient(clip, inverse, norm, 1.0, scaler, stream);            sets found_inf
        mixprec_cuda_adam_step(&adam, parameters, count, 1, 1, 0, state, &device, stream);  nothing, after Inf
        mixprec_cuda_scaler_update(scaler, NULL, stream);
@@ -190,10 +190,10 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
    fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
-   sizes alone. workspace: mixprec_cuda_norm_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
-size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count);
-mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
-                                 void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
+   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
+size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count);
+mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
 
 /* For an optimiser that reads gradients still multiplied by the scaler's scale, *norm being their norm:
    *inverse_scale = mixprec_inverse_scale(scale), 1 without a scaler; *clip = mixprec_clip_coefficient(*norm *
@@ -212,8 +212,8 @@ mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, s
 
 /* scale[i] = mixprec_scale_of_amax(amax[i], dtype, power_of_two), dtype being e4m3 or e5m2; inverse[i] = 1 / scale[i],
    which mixprec_scales takes; inverse may be NULL. */
-mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
-                                      mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
+mixprec_status mixprec_cuda_scale_of_amax(float *scale, float *inverse, const float *amax, size_t count,
+                                          mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream);
 
 /* One tensor of a list, to be quantised with a given scale. Zero and NULL mean the common case. */
 typedef struct mixprec_cuda_quantized {
@@ -1526,8 +1526,8 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_of_(float amax, mixprec_dtype dtype, 
         bits = 0x7F7FFFFFu;
     return mixprec_cuda_float_(power_of_two ? bits & 0x7F800000u : bits);
 }
-static __global__ void mixprec_cuda_fp8_scale_(float *scale, float *inverse, const float *amax, size_t count,
-                                               mixprec_dtype dtype, int power_of_two) {
+static __global__ void mixprec_cuda_scale_of_amax_(float *scale, float *inverse, const float *amax, size_t count,
+                                                   mixprec_dtype dtype, int power_of_two) {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < count) {
         float s = mixprec_cuda_scale_of_(amax[i], dtype, power_of_two);
@@ -2899,17 +2899,17 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* A partial sum for every block: 1024 of each launch at most, whatever the device. */
 #define MIXPREC_CUDA_NORM_BLOCKS_ 1024
-size_t mixprec_cuda_norm_workspace(const mixprec_cuda_tensor *list, size_t count) {
+size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count) {
     size_t chunks = 0, launches = count / MIXPREC_CUDA_LIST_ + 1;
     for (size_t i = 0; list && i < count; i++)
         chunks += mixprec_cuda_chunks_(list[i].n);
     return (chunks < launches * MIXPREC_CUDA_NORM_BLOCKS_ ? chunks : launches * MIXPREC_CUDA_NORM_BLOCKS_) *
            sizeof(double);
 }
-mixprec_status mixprec_cuda_norm(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
-                                 void *workspace, size_t workspace_size, mixprec_cuda_stream stream) {
+mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
+                                  void *workspace, size_t workspace_size, mixprec_cuda_stream stream) {
     mixprec_cuda_norm_op_ op = {type, (double *)workspace, 0};
-    size_t bytes = mixprec_cuda_norm_workspace(list, count);
+    size_t bytes = mixprec_cuda_norm2_workspace(list, count);
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
     if (!norm)
@@ -2971,8 +2971,8 @@ mixprec_status mixprec_cuda_amax(float *amax, const mixprec_cuda_tensor *list, s
     return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream);
 }
 
-mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float *amax, size_t count,
-                                      mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream) {
+mixprec_status mixprec_cuda_scale_of_amax(float *scale, float *inverse, const float *amax, size_t count,
+                                          mixprec_dtype dtype, int power_of_two, mixprec_cuda_stream stream) {
     if (!mixprec_cuda_is_fp8_(dtype))
         return MIXPREC_ERR_DTYPE;
     if (!count)
@@ -2989,8 +2989,8 @@ mixprec_status mixprec_cuda_fp8_scale(float *scale, float *inverse, const float 
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse, sizeof *inverse));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(amax, sizeof *amax));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
-    return mixprec_cuda_launch_(mixprec_cuda_fp8_scale_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse, amax,
-                                count, dtype, power_of_two);
+    return mixprec_cuda_launch_(mixprec_cuda_scale_of_amax_, (count + 255) / 256, 1, 256, 0, stream, scale, inverse,
+                                amax, count, dtype, power_of_two);
 }
 
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,

@@ -337,7 +337,7 @@ static void bench_memory(void) {
     quantized.dst = copy, quantized.src = g, quantized.n = n, quantized.scale = scalars, quantized.amax = scalars + 1;
     transposed = {copy, g, n >> 11, 2048, (char *)copy + n, scalars};
     blocks = {copy, g, n >> 11, 2048, v};
-    bytes = mixprec_cuda_norm_workspace(&gradient, 1);
+    bytes = mixprec_cuda_norm2_workspace(&gradient, 1);
     workspace = allocate(bytes);
     report("memory", "copy", "f32", "cudaMemcpy", "gb_per_s", limit);
 #define MEMORY(name, type, bytes_each, call)                                                                           \
@@ -354,7 +354,7 @@ static void bench_memory(void) {
            mixprec_cuda_convert_transpose(&transposed, 1, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_OVERFLOW_SATURATE, NULL));
     MEMORY("unscale", "bf16", 4, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_BF16, MIXPREC_BF16, NULL));
     MEMORY("check", "bf16", 2, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_NONE, MIXPREC_BF16, NULL));
-    MEMORY("norm", "bf16", 2, mixprec_cuda_norm(scalars + 2, &gradient, 1, MIXPREC_BF16, workspace, bytes, NULL));
+    MEMORY("norm", "bf16", 2, mixprec_cuda_norm2(scalars + 2, &gradient, 1, MIXPREC_BF16, workspace, bytes, NULL));
     MEMORY("amax", "bf16", 2, mixprec_cuda_amax(scalars + 3, &gradient, 1, MIXPREC_BF16, NULL));
     MEMORY("clip", "bf16", 4, mixprec_cuda_clip(&gradient, 1, MIXPREC_BF16, scalars + 2, 1e9f, NULL));
     MEMORY("quantize", "bf16-e4m3", 3, mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, NULL));

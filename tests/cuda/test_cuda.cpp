@@ -1346,11 +1346,11 @@ static void test_norm(void) {
                 largest = fabs(x) > largest ? fabs(x) : largest;
             }
         }
-        bytes = mixprec_cuda_norm_workspace(list, count);
+        bytes = mixprec_cuda_norm2_workspace(list, count);
         workspace = memory(bytes);
         memset(workspace, 0xFF, bytes);
         *norm = *amax = -1;
-        OK(mixprec_cuda_norm(norm, list, count, type, workspace, bytes, NULL));
+        OK(mixprec_cuda_norm2(norm, list, count, type, workspace, bytes, NULL));
         CHECK(fabs((double)*norm - sqrt(sum)) < 1e-6 * sqrt(sum), "%s: norm %.9g, want %.9g", mixprec_dtype_name(type),
               (double)*norm, sqrt(sum));
         OK(mixprec_cuda_amax(amax, list, count, type, NULL));
@@ -1421,10 +1421,10 @@ static void test_norm_large(void) {
     memset(x, 0x38, large); /* 1 in e4m3 */
     for (i = 0; i < count; i++)
         list[i].dst = NULL, list[i].src = x, list[i].n = i ? 100 : large;
-    bytes = mixprec_cuda_norm_workspace(list, count);
+    bytes = mixprec_cuda_norm2_workspace(list, count);
     workspace = memory(bytes);
     memset(workspace, 0xFF, bytes);
-    OK(mixprec_cuda_norm(norm, list, count, MIXPREC_E4M3, workspace, bytes, NULL));
+    OK(mixprec_cuda_norm2(norm, list, count, MIXPREC_E4M3, workspace, bytes, NULL));
     CHECK(*norm == (float)sqrt((double)(large + 57 * 100)), "got %.9g", (double)*norm);
     release(x);
     release(norm);
@@ -1475,7 +1475,7 @@ static void test_fp8_scale(void) {
     for (i = 0; i < count; i++)
         amax[i] = float_from_bits(golden_scales[i][0]);
     for (form = 0; form < 4; form++) {
-        OK(mixprec_cuda_fp8_scale(scale, form == 3 ? NULL : inverse, amax, count,
+        OK(mixprec_cuda_scale_of_amax(scale, form == 3 ? NULL : inverse, amax, count,
                                   form / 2 ? MIXPREC_E5M2 : MIXPREC_E4M3, form % 2, NULL));
         for (i = 0; i < count; i++)
             CHECK(float_bits(scale[i]) == golden_scales[i][1 + form] &&
@@ -1871,7 +1871,7 @@ static void run_graph_step(graph_step *g, cudaStream_t s) {
     quantized.dst = g->fp8, quantized.src = g->parameter.model, quantized.n = GRAPH_N;
     quantized.scale = &g->scaling->scale, quantized.amax = g->values + 3, quantized.inverse = g->values + 4;
 #define QUEUED(call) CHECK((call) == MIXPREC_OK, "%s: %s", #call, mixprec_cuda_last_error())
-    QUEUED(mixprec_cuda_norm(g->values, &tensor, 1, MIXPREC_BF16, g->workspace, 1 << 20, stream));
+    QUEUED(mixprec_cuda_norm2(g->values, &tensor, 1, MIXPREC_BF16, g->workspace, 1 << 20, stream));
     QUEUED(mixprec_cuda_clip_coefficient(g->values + 1, g->values + 2, g->values, 1.0, g->scaler, stream));
     QUEUED(mixprec_cuda_adam_step(&adam, &g->parameter, 1, 1, 1, 0, g->state, &step, stream));
     QUEUED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, stream));
@@ -2097,11 +2097,11 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_scaler_unscale(scaler, &one, 1, MIXPREC_F32, MIXPREC_NONE, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_scaler_unscale(scaler, &bad, 1, MIXPREC_F32, MIXPREC_F32, NULL), MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_scaler_update(NULL, NULL, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_norm(NULL, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_norm(x, &one, 1, MIXPREC_F64, z, 800, NULL), MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, z, 7, NULL), MIXPREC_ERR_WORKSPACE);
-    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, z + 1, 800, NULL), MIXPREC_ERR_WORKSPACE);
-    REFUSED(mixprec_cuda_norm(x + 1000, &one, 1, MIXPREC_F32, NULL, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm2(NULL, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_norm2(x, &one, 1, MIXPREC_F64, z, 800, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_norm2(x + 1000, &one, 1, MIXPREC_F32, z, 7, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm2(x + 1000, &one, 1, MIXPREC_F32, z + 1, 800, NULL), MIXPREC_ERR_WORKSPACE);
+    REFUSED(mixprec_cuda_norm2(x + 1000, &one, 1, MIXPREC_F32, NULL, 800, NULL), MIXPREC_ERR_WORKSPACE);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, NULL, 1, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_NONE, z, 1, NULL), MIXPREC_ERR_DTYPE);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, 0, NULL), MIXPREC_ERR_SCALE);
@@ -2110,9 +2110,9 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, z, -1, NULL), MIXPREC_ERR_SCALE);
     REFUSED(mixprec_cuda_amax(NULL, &one, 1, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_amax(z, &one, 1, MIXPREC_I8, NULL), MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_fp8_scale(NULL, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_NULL);
-    REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
-    REFUSED(mixprec_cuda_fp8_scale(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
+    REFUSED(mixprec_cuda_scale_of_amax(NULL, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_scale_of_amax(y, NULL, x, 4, MIXPREC_F16, 0, NULL), MIXPREC_ERR_DTYPE);
+    REFUSED(mixprec_cuda_scale_of_amax(y, NULL, x, SIZE_MAX, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_SIZE);
     REFUSED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_F16, MIXPREC_F32, NULL), MIXPREC_ERR_DTYPE);
 #define QUANTIZE(change, status)                                                                                       \
     CHANGED(quantized, change, mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), status)
@@ -2127,15 +2127,15 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize(NULL, 1, MIXPREC_E4M3, MIXPREC_F32, NULL), MIXPREC_ERR_NULL);
     /* a value of the call within what it reads */
     REFUSED(mixprec_cuda_amax(x + 3, &one, 1, MIXPREC_F32, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_norm(x + 3, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_norm(z, &one, 1, MIXPREC_F32, x + 48, 800, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_norm(z, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm2(x + 3, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm2(z, &one, 1, MIXPREC_F32, x + 48, 800, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_norm2(z, &one, 1, MIXPREC_F32, z, 800, NULL), MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, y + 49, 1, NULL), MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_scaler_unscale((mixprec_scaler *)(void *)y, &one, 1, MIXPREC_F32, MIXPREC_F32, NULL),
             MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_scaler_update(scaler, (int32_t *)(void *)scaler, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_fp8_scale(y, x + 3, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
-    REFUSED(mixprec_cuda_fp8_scale(x + 1, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_scale_of_amax(y, x + 3, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_scale_of_amax(x + 1, NULL, x, 4, MIXPREC_E4M3, 0, NULL), MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, y + 2, 1, NULL),
             MIXPREC_ERR_OVERLAP);
     mixprec_cuda_quantized_blocks blocks[2] = {{y, x, 4, 4, z}, {y, x, 4, 4, z}};
@@ -2273,14 +2273,14 @@ static void test_statuses(void) {
             mixprec_cuda_convert_transpose(odd_turned + i, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL));
     MISALIGNED(mixprec_cuda_quantize_blocks(&odd_blocks, 1, MIXPREC_E4M3, MIXPREC_F16, 1, 0, NULL));
     MISALIGNED(mixprec_cuda_scaler_unscale(scaler, &odd_dst, 1, MIXPREC_BF16, MIXPREC_F32, NULL));
-    MISALIGNED(mixprec_cuda_norm(x + 1000, &odd_src, 1, MIXPREC_F16, x, 800, NULL));
-    MISALIGNED(mixprec_cuda_norm((float *)(void *)odd, &one, 1, MIXPREC_F32, z + 2, 800, NULL));
+    MISALIGNED(mixprec_cuda_norm2(x + 1000, &odd_src, 1, MIXPREC_F16, x, 800, NULL));
+    MISALIGNED(mixprec_cuda_norm2((float *)(void *)odd, &one, 1, MIXPREC_F32, z + 2, 800, NULL));
     MISALIGNED(mixprec_cuda_amax((float *)(void *)odd, &one, 1, MIXPREC_F32, NULL));
     MISALIGNED(mixprec_cuda_clip(&one, 1, MIXPREC_F32, (float *)(void *)odd, 1, NULL));
     MISALIGNED(mixprec_cuda_clip_coefficient(NULL, (float *)(void *)odd, x, 1, NULL, NULL));
     MISALIGNED(mixprec_cuda_scaler_update(scaler, (int32_t *)(void *)odd, NULL));
     MISALIGNED(mixprec_cuda_scaler_update((mixprec_scaler *)(void *)(x + 801), NULL, NULL));
-    MISALIGNED(mixprec_cuda_fp8_scale(y, (float *)(void *)odd, x, 4, MIXPREC_E4M3, 0, NULL));
+    MISALIGNED(mixprec_cuda_scale_of_amax(y, (float *)(void *)odd, x, 4, MIXPREC_E4M3, 0, NULL));
     MISALIGNED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)(y + 1), x, 1, NULL));
     QUANTIZE(quantized.scale = (float *)(void *)odd, MIXPREC_ERR_CUDA);
     QUANTIZE(quantized.step = (uint64_t *)(void *)(z + 1), MIXPREC_ERR_CUDA);
