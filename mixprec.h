@@ -2479,9 +2479,10 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 /* [CPU] Which instruction set this machine has                                                                       */
 /* ================================================================================================================== */
 
-/* Dot-product units, above the bits of a mixprec_isa. */
+/* What some CPUs have besides, above the bits of a mixprec_isa. */
 #define MIXPREC_UNIT_BF16_ 0x100 /* AVX512_BF16; BFMMLA */
 #define MIXPREC_UNIT_F16_ 0x200  /* FMLAL */
+#define MIXPREC_UNIT_VBMI_ 0x400 /* AVX512_VBMI */
 
 #if defined(MIXPREC_HAS_AVX2_)
 static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
@@ -2510,7 +2511,7 @@ static unsigned mixprec_xcr0_(void) {
 
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
 static int mixprec_detect_(void) {
-    unsigned r[4], leaf1_c, leaf7_b, subleaves, xcr0;
+    unsigned r[4], leaf1_c, leaf7_b, leaf7_c, subleaves, xcr0;
     const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
     mixprec_cpuid_(0, 0, r);
@@ -2521,6 +2522,7 @@ static int mixprec_detect_(void) {
     mixprec_cpuid_(7, 0, r);
     subleaves = r[0];
     leaf7_b = r[1];
+    leaf7_c = r[2];
     if ((leaf1_c & need1) != need1 || !(leaf7_b & 1u << 5))
         return MIXPREC_ISA_C;
     xcr0 = mixprec_xcr0_();
@@ -2531,26 +2533,28 @@ static int mixprec_detect_(void) {
         r[0] = 0;
         if (subleaves >= 1)
             mixprec_cpuid_(7, 1, r);
-        return r[0] & 1u << 5 ? MIXPREC_ISA_AVX512 | MIXPREC_UNIT_BF16_ : MIXPREC_ISA_AVX512;
+        return MIXPREC_ISA_AVX512 | (r[0] & 1u << 5 ? MIXPREC_UNIT_BF16_ : 0) |
+               (leaf7_c & 1u << 1 ? MIXPREC_UNIT_VBMI_ : 0);
     }
 #else
     (void)need512;
+    (void)leaf7_c;
     (void)subleaves;
 #endif
     return MIXPREC_ISA_AVX2;
 }
 
 /* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
+static int mixprec_features_found_;
 static int mixprec_features_(void) {
-    static int cached;
 #if defined(_MSC_VER) && !defined(__clang__)
-    int features = *(volatile int *)&cached;
+    int features = *(volatile int *)&mixprec_features_found_;
     if (!features)
-        *(volatile int *)&cached = features = mixprec_detect_();
+        *(volatile int *)&mixprec_features_found_ = features = mixprec_detect_();
 #else
-    int features = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    int features = __atomic_load_n(&mixprec_features_found_, __ATOMIC_RELAXED);
     if (!features)
-        __atomic_store_n(&cached, features = mixprec_detect_(), __ATOMIC_RELAXED);
+        __atomic_store_n(&mixprec_features_found_, features = mixprec_detect_(), __ATOMIC_RELAXED);
 #endif
     return features;
 }
@@ -4729,6 +4733,60 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_half_avx512_(__m25
     return _mm512_or_si512(x, _mm512_and_si512(_mm512_add_epi16(x, _mm512_set1_epi16(0x80)), bit14));
 }
 
+/* The values of 8-bit floats fit bf16: AVX512_VBMI looks up both bytes, for 64 codes without their signs at a time. Lower
+   bytes of codes 0 to 127, upper bytes of those; E4M3, E5M2. */
+static const uint64_t mixprec_fp8_bytes_[2][32] = {
+    {0x60402000C0800000, 0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000,
+     0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080,
+     0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000,
+     0xF0E0D0C0B0A09080, 0x3C3C3C3C3B3B3B00, 0x3C3C3C3C3C3C3C3C, 0x3D3D3D3D3D3D3D3D, 0x3D3D3D3D3D3D3D3D,
+     0x3E3E3E3E3E3E3E3E, 0x3E3E3E3E3E3E3E3E, 0x3F3F3F3F3F3F3F3F, 0x3F3F3F3F3F3F3F3F, 0x4040404040404040,
+     0x4040404040404040, 0x4141414141414141, 0x4141414141414141, 0x4242424242424242, 0x4242424242424242,
+     0x4343434343434343, 0x7F43434343434343},
+    {0xE0C0A08040008000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000,
+     0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000,
+     0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000, 0xE0C0A08060402000,
+     0xE0C0E08060402000, 0x3838383838383700, 0x3939393939393939, 0x3A3A3A3A3A3A3A3A, 0x3B3B3B3B3B3B3B3B,
+     0x3C3C3C3C3C3C3C3C, 0x3D3D3D3D3D3D3D3D, 0x3E3E3E3E3E3E3E3E, 0x3F3F3F3F3F3F3F3F, 0x4040404040404040,
+     0x4141414141414141, 0x4242424242424242, 0x4343434343434343, 0x4444444444444444, 0x4545454545454545,
+     0x4646464646464646, 0x7F7F7F7F47474747}};
+static const uint64_t *mixprec_fp8_table_(mixprec_dtype type) {
+    if ((type != MIXPREC_E4M3 && type != MIXPREC_E5M2) || !(mixprec_features_() & MIXPREC_UNIT_VBMI_))
+        return NULL;
+    return mixprec_fp8_bytes_[type == MIXPREC_E5M2];
+}
+
+/* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i codes, const uint64_t *table) {
+    const __m512i low = _mm512_loadu_si512(table), high = _mm512_loadu_si512(table + 8);
+#if defined(_MSC_VER) && !defined(__clang__)
+    return _mm512_permutex2var_epi8(low, codes, high);
+#else
+    __asm__("vpermi2b %2, %1, %0" : "+v"(codes) : "v"(low), "v"(high));
+    return codes;
+#endif
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_bf16_avx512_(__m512i *low, __m512i *high, __m512i codes,
+                                                                       const uint64_t *table) {
+    *low = mixprec_lookup_avx512_(codes, table);
+    *high = _mm512_ternarylogic_epi32(mixprec_lookup_avx512_(codes, table + 16), codes, _mm512_set1_epi8((char)0x80),
+                                      0xF8); /* | (codes & 0x80) */
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
+                                                                      const uint64_t *table) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i low, high, x[2];
+    int i;
+    mixprec_fp8_to_bf16_avx512_(&low, &high, _mm512_permutexvar_epi32(order, _mm512_loadu_si512(src)), table);
+    x[0] = _mm512_unpacklo_epi8(low, high);
+    x[1] = _mm512_unpackhi_epi8(low, high);
+    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+        _mm512_storeu_si512(dst + 32 * i, _mm512_unpacklo_epi16(zero, x[i]));
+        _mm512_storeu_si512(dst + 32 * i + 16, _mm512_unpackhi_epi16(zero, x[i]));
+    }
+}
+
 /* The elements of p whose bit is set, 0 for the others. A NaN may stay signalling. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *p, mixprec_dtype type,
                                                                     __mmask16 lanes) {
@@ -4752,7 +4810,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *
 }
 
 MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    const uint64_t *table = mixprec_fp8_table_(type);
     size_t i;
+    if (table) {
+        for (i = 0; i < n; i += 64)
+            mixprec_fp8_load64_avx512_(dst + i, (const char *)src + i, table);
+        return;
+    }
     switch (type) {
     case MIXPREC_F64:
         for (i = 0; i < n; i += 16)
@@ -5879,15 +5943,24 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const _
     return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
 }
 
+/* 64 codes as bf16, two in each 32 bits: bytes 0 and 2, then 1 and 3. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_pairs_avx512_(__m512i pairs[2], __m512i codes,
+                                                                        const uint64_t *table) {
+    __m512i low, high;
+    mixprec_fp8_to_bf16_avx512_(&low, &high, codes, table);
+    pairs[0] = _mm512_ternarylogic_epi32(_mm512_slli_epi16(high, 8), low, _mm512_set1_epi16(0xFF), 0xF8);
+    pairs[1] = _mm512_ternarylogic_epi32(_mm512_srli_epi16(low, 8), high, _mm512_set1_epi16((short)0xFF00), 0xF8);
+}
+
 /* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
    multiplied in registers. One row takes 64 columns at a time, to have 4 sums under way and not wait for each.
    Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64): with a power of two between rows they
    share few sets of the L1 cache, and of two halves the second would have to come again, at half the speed. The end of
    a chunk may lie within one. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
-mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, size_t rows_there,
-                                 size_t columns, size_t depth, const float *a, size_t width, const char *b,
-                                 size_t stride, float *t, size_t ldt, int first) {
+mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, const int lookup,
+                                 const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
+                                 size_t width, const char *b, size_t stride, float *t, size_t ldt, int first) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
     const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
@@ -5917,23 +5990,27 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                     mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride,
                                               ahead + q * 16 * stride, stride, there, line_end - line, 0);
                 }
-                if (type != MIXPREC_F32 && type != MIXPREC_BF16)
-                    for (q = 0; q < (size_t)vectors * 16; q++)
+                for (q = 0; q < (size_t)vectors * 16 && type != MIXPREC_F32 && type != MIXPREC_BF16; q++) {
+                    if (lookup)
+                        mixprec_direct_pairs_avx512_(halves + q * 2, words[q], table);
+                    else
                         mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
+                }
             }
             stop = mixprec_min_(end, line_end) - line;
             for (q = (at - line) / 4; q * 4 < stop; q++) {
-                for (k = 0; k < per_word; k++) {
+                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
                     if (q * 4 + k * size < stop) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                             const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
                             if (type == MIXPREC_F32)
                                 x[j] = _mm512_castsi512_ps(words[word]);
-                            else if (type == MIXPREC_BF16)
-                                x[j] = _mm512_castsi512_ps(k ? _mm512_and_si512(words[word], upper_half)
-                                                             : _mm512_slli_epi32(words[word], 16));
-                            else
+                            else if (type == MIXPREC_BF16 || lookup) {
+                                const __m512i pair = lookup ? halves[word * 2 + k % 2] : words[word];
+                                x[j] = _mm512_castsi512_ps((lookup ? k / 2 : k) ? _mm512_and_si512(pair, upper_half)
+                                                                                : _mm512_slli_epi32(pair, 16));
+                            } else
                                 x[j] = mixprec_direct_half_avx512_(halves + word * per_word / 2, k, type);
                         }
                         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
@@ -5960,26 +6037,32 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
 MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                         size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                         float *t, size_t ldt, int first) {
+    const uint64_t *table = mixprec_fp8_table_(type);
     const size_t step = rows == 1 ? 64 : 32;
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
-        switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
+        switch (table ? MIXPREC_NONE : type) {
+#define MIXPREC_BODY_(some, vectors, dtype, lookup)                                                                    \
+    mixprec_direct_thin_body_avx512_(some, vectors, dtype, lookup, table, rows, there, depth, a, width, b, stride, t,  \
+                                     ldt, first)
+#define MIXPREC_ROW_(label, dtype, lookup)                                                                             \
+    case label:                                                                                                        \
         if (rows == 1)                                                                                                 \
-            mixprec_direct_thin_body_avx512_(1, 4, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+            MIXPREC_BODY_(1, 4, dtype, lookup);                                                                        \
         else if (rows == 2)                                                                                            \
-            mixprec_direct_thin_body_avx512_(2, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+            MIXPREC_BODY_(2, 2, dtype, lookup);                                                                        \
         else                                                                                                           \
-            mixprec_direct_thin_body_avx512_(4, 2, dtype, rows, there, depth, a, width, b, stride, t, ldt, first);     \
+            MIXPREC_BODY_(4, 2, dtype, lookup);                                                                        \
         break;
-            MIXPREC_ROW_(MIXPREC_F32)
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-            MIXPREC_ROW_(MIXPREC_E4M3)
-            MIXPREC_ROW_(MIXPREC_E5M2)
+            MIXPREC_ROW_(MIXPREC_F32, MIXPREC_F32, 0)
+            MIXPREC_ROW_(MIXPREC_F16, MIXPREC_F16, 0)
+            MIXPREC_ROW_(MIXPREC_BF16, MIXPREC_BF16, 0)
+            MIXPREC_ROW_(MIXPREC_E4M3, MIXPREC_E4M3, 0)
+            MIXPREC_ROW_(MIXPREC_E5M2, MIXPREC_E5M2, 0)
+            MIXPREC_ROW_(MIXPREC_NONE, MIXPREC_E4M3, 1)
 #undef MIXPREC_ROW_
+#undef MIXPREC_BODY_
         default: break;
         }
     }
@@ -6010,7 +6093,8 @@ typedef struct mixprec_direct_across_ {
     size_t jump;
     float *buffers[2]; /* fp32, 64 of k of column 0, of column 1 ...; the first holds what is next, if it is `filled` */
     int filled, first;
-    float *sums; /* 16 rows of column 0, of column 1 ... */
+    float *sums;           /* 16 rows of column 0, of column 1 ... */
+    const uint64_t *table; /* mixprec_fp8_table_ */
 } mixprec_direct_across_;
 
 /* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is there. */
@@ -6117,7 +6201,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
                 }
             }
             if (fill)
-                switch (type) {
+                switch (d->table ? MIXPREC_NONE : type) {
+                case MIXPREC_NONE:
+                    _mm_prefetch(ahead, _MM_HINT_T1);
+                    mixprec_fp8_load64_avx512_(to, next, d->table);
+                    break;
                 case MIXPREC_F32: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F32); break;
                 case MIXPREC_F16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F16); break;
                 case MIXPREC_BF16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_BF16); break;
@@ -6162,6 +6250,7 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
     d.buffers[0] = call->scratch;
     d.buffers[1] = call->scratch + MIXPREC_DIRECT_BUFFER_;
     d.filled = 0;
+    d.table = mixprec_fp8_table_(call->type);
     d.jump = 16 * d.stride - row_bytes;
     for (j = 0; j < columns; j += 16) {
         const char *const b = call->b + j * d.stride;

@@ -651,6 +651,16 @@ static void test_few_rows_lines(void) {
                 }
 }
 
+#if defined(MIXPREC_HAS_AVX512_)
+/* CPUs with AVX512_VBMI look 8-bit floats up; here as on those without. */
+static void test_few_rows_without_vbmi(void) {
+    mixprec_features_found_ = mixprec_features_() & ~MIXPREC_UNIT_VBMI_;
+    test_few_rows();
+    test_few_rows_lines();
+    mixprec_features_found_ = 0;
+}
+#endif
+
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
    is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
 static void test_few_rows_minus_zero(void) {
@@ -1471,6 +1481,9 @@ int main(int argc, char **argv) {
         {"gemm: few rows", test_few_rows},
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
+#if defined(MIXPREC_HAS_AVX512_)
+        {"gemm: few rows, without AVX512_VBMI", test_few_rows_without_vbmi},
+#endif
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
         {"gemm: every code of A and B", test_every_code},
