@@ -2109,7 +2109,12 @@ typedef int32_t mixprec_i32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_)));
 /* Those in arrays. */
 typedef double mixprec_f64s_at_ __attribute__((vector_size(8 * MIXPREC_WIDTH_), aligned(8), may_alias));
 typedef float mixprec_f32s_at_ __attribute__((vector_size(4 * MIXPREC_WIDTH_), aligned(4), may_alias));
+#if MIXPREC_WIDTH_ == 4 /* gcc 12 makes four instructions of that, and one of this; each argument is a variable */
+#define MIXPREC_TO_F64S_(x)                                                                                            \
+    (__extension__(mixprec_f64s_){(double)(x)[0], (double)(x)[1], (double)(x)[2], (double)(x)[3]})
+#else
 #define MIXPREC_TO_F64S_(x) __builtin_convertvector(x, mixprec_f64s_)
+#endif
 #define MIXPREC_TO_F32S_(x) __builtin_convertvector(x, mixprec_f32s_)
 #define MIXPREC_F64S_BITS_(x) ((mixprec_u64s_)(x))
 #define MIXPREC_F64S_FROM_(bits) ((mixprec_f64s_)(bits))
