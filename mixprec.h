@@ -2292,8 +2292,8 @@ MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
                                0.041666666853361248,
                                0.16666666719042701,
                                0.49999999999910231,
-                               1,
-                               1};
+                               1.0,
+                               1.0};
     const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
     double hidden = shift, n, scale;
     MIXPREC_KEEP_(hidden);
