@@ -1275,7 +1275,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
 
    When a scale varies along k, k is cut where a scale changes; each piece is summed as described above from its own
    beginning, and t is the sum of (piece * scale of A) * scale of B, added in rising order. Activations but ReLU are
-   computed in fp32, within 2 ulp, the same bits everywhere; they are refused where C or the accumulator is f64
+   computed in fp32, as by mixprec_activate; they are refused where C or the accumulator is f64
    (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and x starts as beta * c, or as +0 where beta is 0.
 
    Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
@@ -1544,10 +1544,10 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
 #ifndef MIXPREC_NO_LAYERS
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
-   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums and transcendental functions in f64: element i of a row, or of an
-   image's channel, goes to lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even
-   with the IEEE overflow policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are the same on every instruction set and compiler. Matrices are rows
-   x columns, without gaps.
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to lane
+   i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow policy,
+   so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are the same on
+   every instruction set and compiler. Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1558,18 +1558,20 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
    MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
 
-/* y = activation(x), each element rounded once from f64 to f32. */
+/* y = activation(x). In f32 the error is below 3 ulp, of GELU below 6 ulp, where the result is tiny, too: for each of
+   the 2^32 floats x. ReLU is exact. */
 MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                             size_t n, mixprec_activation activation);
 
-/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0.
+/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0. The error of the slope
+   in f32 is below 6 ulp; for -2 < x < 0, where slopes cross 0, below 2.5e-7. dy times that is rounded once more.
    MIXPREC_ERR_ACTIVATION. */
 MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
                                                      mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
                                                      size_t n, mixprec_activation activation);
 
-/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max; log_softmax is the logarithm of that. A row that
-   contains NaN or +Inf, or nothing but -Inf, becomes NaN. */
+/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 2 ulp of f32; log_softmax is the
+   logarithm of that. A row that contains NaN or +Inf, or nothing but -Inf, becomes NaN. */
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                            size_t rows, size_t columns);
 MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
@@ -2087,8 +2089,8 @@ typedef struct mixprec_kernels_ {
 #define MIXPREC_KEEP_(variable) ((void)(*(volatile char *)&(variable) = *(volatile char *)&(variable)))
 #endif
 
-/* The functions work in f64, with a relative error of a few 1e-11 at most, which is rounded once to fp32: the error is
-   below 0.51 ulp. They run between mixprec_fp_begin_ and mixprec_fp_end_. */
+/* Functions of one number work in f64, with a relative error of a few 1e-11 at most, which is rounded once to fp32: the
+   error is below 0.51 ulp. They run between mixprec_fp_begin_ and mixprec_fp_end_. */
 MIXPREC_INLINE double mixprec_times_(double a, double b) {
     double product = a * b;
     MIXPREC_KEEP_(product);
@@ -2109,47 +2111,54 @@ MIXPREC_INLINE double mixprec_polynomial_(const double *coefficients, int count,
 
 /* ---- several numbers at a time ---- */
 
-/* Loops over f64 are written once, for MIXPREC_WIDTH_ numbers at a time: vectors, as gcc and clang know them in C, where
-   the CPU has registers for them; else single numbers. On x86-64 MIXPREC_BOTH_ compiles a body twice: for AVX2, and for
-   any CPU. Functions take vectors by address: by value, the ABI would depend on the instruction set. */
+/* Loops are written once, for MIXPREC_WIDTH_ numbers of f64 or MIXPREC_FLOATS_ of f32 at a time: vectors, as gcc and
+   clang know them in C, where the CPU has registers for them; else single numbers. On x86-64 MIXPREC_BOTH_ compiles a
+   body twice: for AVX2, and for any CPU. Functions take vectors by address: by value, the ABI would depend on the
+   instruction set. */
 #if defined(MIXPREC_HAS_AVX2_) && defined(__GNUC__) && (defined(__clang__) || __GNUC__ >= 9)
 #define MIXPREC_WIDTH_ 4
+#define MIXPREC_FLOATS_ 8
 #elif defined(MIXPREC_HAS_NEON_) && (defined(__clang__) || __GNUC__ >= 9)
 #define MIXPREC_WIDTH_ 2
+#define MIXPREC_FLOATS_ 4
 #else
 #define MIXPREC_WIDTH_ 1
+#define MIXPREC_FLOATS_ 1
 #endif
 #if MIXPREC_WIDTH_ > 1
 typedef double mixprec_f64s_ __attribute__((vector_size(8 * MIXPREC_WIDTH_)));
-typedef uint64_t mixprec_u64s_ __attribute__((vector_size(8 * MIXPREC_WIDTH_)));
-typedef float mixprec_f32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_)));
-typedef int32_t mixprec_i32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_)));
+typedef float mixprec_f32s_ __attribute__((vector_size(4 * MIXPREC_WIDTH_))); /* that become f64s */
+typedef float mixprec_floats_ __attribute__((vector_size(4 * MIXPREC_FLOATS_)));
+typedef int32_t mixprec_ints_ __attribute__((vector_size(4 * MIXPREC_FLOATS_)));
+typedef uint32_t mixprec_codes_ __attribute__((vector_size(4 * MIXPREC_FLOATS_)));
 /* Those in arrays. */
 typedef double mixprec_f64s_at_ __attribute__((vector_size(8 * MIXPREC_WIDTH_), aligned(8), may_alias));
 typedef float mixprec_f32s_at_ __attribute__((vector_size(4 * MIXPREC_WIDTH_), aligned(4), may_alias));
+typedef float mixprec_floats_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_), aligned(4), may_alias));
+#if MIXPREC_WIDTH_ == 4 /* gcc 12 makes four instructions of that, and one of this; each argument is a variable */
+#define MIXPREC_TO_F64S_(x)                                                                                            \
+    (__extension__(mixprec_f64s_){(double)(x)[0], (double)(x)[1], (double)(x)[2], (double)(x)[3]})
+#else
 #define MIXPREC_TO_F64S_(x) __builtin_convertvector(x, mixprec_f64s_)
+#endif
 #define MIXPREC_TO_F32S_(x) __builtin_convertvector(x, mixprec_f32s_)
-#define MIXPREC_F64S_BITS_(x) ((mixprec_u64s_)(x))
-#define MIXPREC_F64S_FROM_(bits) ((mixprec_f64s_)(bits))
-#define MIXPREC_F32S_BITS_(x) ((mixprec_i32s_)(x))
-#define MIXPREC_F32S_FROM_(bits) ((mixprec_f32s_)(bits))
-/* All bits, where the comparison is true, of f64s or u64s; of f32s or i32s. */
-#define MIXPREC_WHERE_F64S_(comparison) ((mixprec_u64s_)(comparison))
-#define MIXPREC_WHERE_F32S_(comparison) ((mixprec_i32s_)(comparison))
+#define MIXPREC_BITS_(x) ((mixprec_ints_)(x))
+#define MIXPREC_FLOATS_OF_(bits) ((mixprec_floats_)(bits))
+#define MIXPREC_WHERE_(comparison) ((mixprec_ints_)(comparison)) /* all bits, where it is true */
+#define MIXPREC_CODES_(x) ((mixprec_codes_)(x))
 #else
 typedef double mixprec_f64s_, mixprec_f64s_at_;
-typedef uint64_t mixprec_u64s_;
-typedef float mixprec_f32s_, mixprec_f32s_at_;
-typedef int32_t mixprec_i32s_;
+typedef float mixprec_f32s_, mixprec_f32s_at_, mixprec_floats_, mixprec_floats_at_;
+typedef int32_t mixprec_ints_;
+typedef uint32_t mixprec_codes_;
 #define MIXPREC_TO_F64S_(x) ((double)(x))
 #define MIXPREC_TO_F32S_(x) mixprec_to_f32_(x)
-#define MIXPREC_F64S_BITS_(x) mixprec_f64_bits_(x)
-#define MIXPREC_F64S_FROM_(bits) mixprec_f64_from_bits_(bits)
-#define MIXPREC_F32S_BITS_(x) ((int32_t)mixprec_f32_bits_(x))
-#define MIXPREC_F32S_FROM_(bits) mixprec_f32_from_bits_((uint32_t)(bits))
-#define MIXPREC_WHERE_F64S_(comparison) ((uint64_t)0 - (uint64_t)(comparison))
-#define MIXPREC_WHERE_F32S_(comparison) (-(int32_t)(comparison))
+#define MIXPREC_BITS_(x) ((int32_t)mixprec_f32_bits_(x))
+#define MIXPREC_FLOATS_OF_(bits) mixprec_f32_from_bits_((uint32_t)(bits))
+#define MIXPREC_WHERE_(comparison) (-(int32_t)(comparison))
+#define MIXPREC_CODES_(x) mixprec_f32_bits_(x)
 #endif
+#define MIXPREC_SELECT_(where, a, b) MIXPREC_FLOATS_OF_((MIXPREC_BITS_(a) & (where)) | (MIXPREC_BITS_(b) & ~(where)))
 /* Where a command line without AVX leaves no FMA in any function, nothing can be contracted: the AVX2 functions are
    compiled without it. */
 #if MIXPREC_WIDTH_ != 4 || defined(__AVX__)
@@ -2162,6 +2171,12 @@ typedef int32_t mixprec_i32s_;
         product = (a) * (b);                                                                                           \
         MIXPREC_KEEP_SEVERAL_(product);                                                                                \
     } while (0)
+/* Of floats; wider registers would keep more of it. */
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#define MIXPREC_SUM_(sum, a, b) MIXPREC_PRODUCT_(sum, 1, (a) + (b))
+#else
+#define MIXPREC_SUM_(sum, a, b) ((void)(sum = (a) + (b)))
+#endif
 /* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. */
 #if MIXPREC_WIDTH_ == 4
 #define MIXPREC_BOTH_(name, parameters, arguments)                                                                     \
@@ -2184,16 +2199,24 @@ typedef int32_t mixprec_i32s_;
     }
 #endif
 
+/* `from`, or where it has fewer than `width` numbers, those and `rest` in `few`. */
+MIXPREC_FORCE_INLINE_ const float *mixprec_padded_(float *few, const float *from, size_t count, size_t width,
+                                                   float rest) {
+    size_t i;
+    if (count >= width)
+        return from;
+    for (i = 0; i < width; i++)
+        few[i] = i < count ? from[i] : rest;
+    return few;
+}
 /* The next numbers of an array with `count` left; what it does not have is `rest`. */
 MIXPREC_FORCE_INLINE_ void mixprec_load_f32s_(mixprec_f32s_ *x, const float *from, size_t count, float rest) {
-    if (count < MIXPREC_WIDTH_) {
-        float few[MIXPREC_WIDTH_];
-        size_t i;
-        for (i = 0; i < MIXPREC_WIDTH_; i++)
-            few[i] = i < count ? from[i] : rest;
-        *x = *(const mixprec_f32s_at_ *)few;
-    } else
-        *x = *(const mixprec_f32s_at_ *)from;
+    float few[MIXPREC_WIDTH_];
+    *x = *(const mixprec_f32s_at_ *)mixprec_padded_(few, from, count, MIXPREC_WIDTH_, rest);
+}
+MIXPREC_FORCE_INLINE_ void mixprec_load_floats_(mixprec_floats_ *x, const float *from, size_t count, float rest) {
+    float few[MIXPREC_FLOATS_];
+    *x = *(const mixprec_floats_at_ *)mixprec_padded_(few, from, count, MIXPREC_FLOATS_, rest);
 }
 MIXPREC_FORCE_INLINE_ void mixprec_store_f32s_(float *to, const mixprec_f32s_ *x, size_t count) {
     if (count < MIXPREC_WIDTH_) {
@@ -2205,62 +2228,97 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_f32s_(float *to, const mixprec_f32s_ *x
     } else
         *(mixprec_f32s_at_ *)to = *x;
 }
+MIXPREC_FORCE_INLINE_ void mixprec_store_floats_(float *to, const mixprec_floats_ *x, size_t count) {
+    if (count < MIXPREC_FLOATS_) {
+        float few[MIXPREC_FLOATS_];
+        size_t i;
+        *(mixprec_floats_at_ *)few = *x;
+        for (i = 0; i < count; i++)
+            to[i] = few[i];
+    } else
+        *(mixprec_floats_at_ *)to = *x;
+}
+
+/* ---- elementary functions of several numbers ---- */
 
 /* sum = the polynomial in x, y = x^2, whose coefficient of the highest power comes first: Horner's rule for its even
    and its odd powers, which do not wait for each other. count >= 4. */
-MIXPREC_FORCE_INLINE_ void mixprec_polynomial_of_several_(mixprec_f64s_ *sum, const double *coefficients, int count,
-                                                          const mixprec_f64s_ *x, const mixprec_f64s_ *y) {
-    mixprec_f64s_ high, low; /* that with the highest power, and the other */
+MIXPREC_FORCE_INLINE_ void mixprec_polynomial_of_several_(mixprec_floats_ *sum, const float *coefficients, int count,
+                                                          const mixprec_floats_ *x, const mixprec_floats_ *y) {
+    mixprec_floats_ high, low; /* that with the highest power, and the other */
     int i;
     MIXPREC_PRODUCT_(high, *y, coefficients[0]);
     MIXPREC_PRODUCT_(low, *y, coefficients[1]);
-    high += coefficients[2];
-    low += coefficients[3];
+    MIXPREC_SUM_(high, high, coefficients[2]);
+    MIXPREC_SUM_(low, low, coefficients[3]);
     MIXPREC_UNROLL_ for (i = 4; i < count; i++) {
-        mixprec_f64s_ *part = i % 2 ? &low : &high;
+        mixprec_floats_ *part = i % 2 ? &low : &high;
         MIXPREC_PRODUCT_(*part, *part, *y);
-        *part += coefficients[i];
+        MIXPREC_SUM_(*part, *part, coefficients[i]);
     }
-    MIXPREC_PRODUCT_(*sum, count % 2 ? low : high, *x);
-    *sum += count % 2 ? high : low;
+    if (count % 2) {
+        MIXPREC_PRODUCT_(low, low, *x);
+    } else {
+        MIXPREC_PRODUCT_(high, high, *x);
+    }
+    MIXPREC_SUM_(*sum, high, low);
 }
 
-/* exp(x) = *scale + *scale * *rest, both exact, for |x| <= 600: scale = 2^n, n the integer next to x / ln 2; rest =
-   exp(r) - 1, which is r + r^2 times a polynomial of minimax error (Remez). Relative error of exp 5e-12, of rest
-   9e-12. */
-MIXPREC_FORCE_INLINE_ void mixprec_exp_parts_(mixprec_f64s_ *scale, mixprec_f64s_ *rest, const mixprec_f64s_ *x) {
-    static const double c[] = {2.4876120195296458e-05, 0.00019899288091186414, 0.0013888824238576072,
-                               0.0083332984659013719,  0.041666666853361248,   0.16666666719042701,
-                               0.49999999999910231};
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52: a sum with it has n in its low bits */
-    double hidden = shift;                   /* -ffast-math would fold n + shift - shift */
-    mixprec_f64s_ n, r, y;
+/* exp(hi + lo) = 2^n (1 + *rest), n the integer next to hi / ln 2, |hi| < 120, |lo| < 0.06, or lo NULL. *rest is
+   r + r^2 times a polynomial of minimax error (Remez), 2^-33 of exp(r), but is rounded itself. With ln 2 = C1 + C2, C1
+   short, n C1 is exact, and so is hi - n C1 (Cody, Waite: Software Manual for the Elementary Functions, 1980).
+   MIXPREC_POWER_(*power, k) is 2^(n + k), from 0, standing for 2^-127, to 2^127. */
+#define MIXPREC_POWER_(power, k) MIXPREC_FLOATS_OF_((MIXPREC_CODES_(power) + (127 + (k))) << 23)
+MIXPREC_FORCE_INLINE_ void mixprec_exp_parts_(mixprec_floats_ *power, mixprec_floats_ *rest, const mixprec_floats_ *hi,
+                                              const mixprec_floats_ *lo) {
+    static const float c[] = {1.97656176e-4f, 1.39362249e-3f, 8.33354425e-3f, 4.16664518e-2f, 0.166666657f, 0.5f};
+    const float shift = 12582912; /* 1.5 * 2^23: a sum with it has n in its low bits */
+    float hidden = shift;         /* -ffast-math would fold n + shift - shift */
+    mixprec_floats_ x, r, y, p;
     MIXPREC_KEEP_(hidden);
-    MIXPREC_PRODUCT_(n, *x, 1.4426950408889634);
-    n += hidden;
-    MIXPREC_KEEP_SEVERAL_(n);
-    *scale = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(n) + 1023) << 52);
-    n -= shift;
-    MIXPREC_PRODUCT_(r, n, 0.69314718055994531);
-    r = *x - r;
+    MIXPREC_PRODUCT_(x, *hi, 1.44269502f);
+    MIXPREC_SUM_(x, x, hidden);
+    *power = x;
+    MIXPREC_SUM_(x, x, -shift);
+    MIXPREC_PRODUCT_(r, x, -0.693359375f);
+    MIXPREC_PRODUCT_(x, x, 2.12194440e-4f);
+    MIXPREC_SUM_(*rest, *hi, r);
+    if (lo) {
+        MIXPREC_SUM_(x, x, *lo);
+    }
+    MIXPREC_SUM_(r, *rest, x);
     MIXPREC_PRODUCT_(y, r, r);
-    mixprec_polynomial_of_several_(rest, c, 7, &r, &y);
-    MIXPREC_PRODUCT_(*rest, *rest, y);
-    *rest += r;
+    mixprec_polynomial_of_several_(&p, c, 6, &r, &y);
+    MIXPREC_PRODUCT_(p, p, y);
+    MIXPREC_SUM_(p, p, x);
+    MIXPREC_SUM_(*rest, *rest, p);
+}
+/* y *= 2^n for -190 <= n < 64: rounded once where the product is subnormal. */
+MIXPREC_FORCE_INLINE_ void mixprec_scale_several_(mixprec_floats_ *y, const mixprec_floats_ *power) {
+    MIXPREC_PRODUCT_(*y, *y, MIXPREC_POWER_(*power, 64));
+    MIXPREC_PRODUCT_(*y, *y, 5.42101086e-20f);
 }
 
 /* ---- elementary functions of one number ---- */
 
+/* For |x| <= 600, as above: r = x - n ln 2; the polynomial is within 5e-12 of exp(r). */
 MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
-    double copies[MIXPREC_WIDTH_];
-    mixprec_f64s_ at, scale, rest;
-    int i;
-    for (i = 0; i < MIXPREC_WIDTH_; i++)
-        copies[i] = x;
-    at = *(const mixprec_f64s_at_ *)copies;
-    mixprec_exp_parts_(&scale, &rest, &at);
-    *(mixprec_f64s_at_ *)copies = scale + scale * rest;
-    return copies[0];
+    static const double c[] = {2.4876120195296458e-05,
+                               0.00019899288091186414,
+                               0.0013888824238576072,
+                               0.0083332984659013719,
+                               0.041666666853361248,
+                               0.16666666719042701,
+                               0.49999999999910231,
+                               1.0,
+                               1.0};
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+    double hidden = shift, n, scale;
+    MIXPREC_KEEP_(hidden);
+    n = mixprec_times_(x, 1.4426950408889634) + hidden;
+    MIXPREC_KEEP_(n);
+    scale = mixprec_f64_from_bits_((mixprec_f64_bits_(n) + 1023) << 52);
+    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n - shift, 0.69314718055994531));
 }
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
@@ -2280,125 +2338,199 @@ MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
 
 /* ---- activations ---- */
 
-/* GELU, or its slope, from a = |x|: with g = exp(-a^2/2), (1 - erf(a / sqrt 2)) / 2 = g t p(t), t = 5.5 / (5.5 + a); p has
-   minimax error for a <= 15 (Remez). Relative error 2e-11: GELU keeps its accuracy where it vanishes. */
-MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_f64s_ *x, int slope) {
-    static const double c[] = {0.028588637314345248, -0.20130854932923299, 0.57325532103715583,  -0.90881437181493172,
-                               1.0218200894575534,   -0.73837145718026576, 0.46855145448847974,  -0.12483952696697835,
-                               0.1099361037490455,   0.054597383161881837, 0.071635709274951174, 0.072409480924101625,
-                               0.072539725878240381};
-    const uint64_t sign = (uint64_t)1 << 63;
-    mixprec_u64s_ bits = MIXPREC_F64S_BITS_(*x), negative = 0 - (bits >> 63);
-    mixprec_f64s_ a = MIXPREC_F64S_FROM_(bits & ~sign), g, scale, t, y;
-    MIXPREC_PRODUCT_(y, a, a);
-    y *= -0.5;
-    mixprec_exp_parts_(&scale, &g, &y);
-    g = scale + scale * g;
-    t = 5.5 / (5.5 + a);
-    MIXPREC_KEEP_SEVERAL_(t);
+/* The part of x that 12 bits hold: products of two such parts are exact. */
+#define MIXPREC_SHORT_(x) MIXPREC_FLOATS_OF_(MIXPREC_BITS_(x) & -0x1000)
+
+/* *hi + *lo = what the activation needs exp of; *lo only where this returns 1. An error of it is a relative one of the
+   exp, so that squares have to be exact. */
+MIXPREC_FORCE_INLINE_ int mixprec_activation_argument_(mixprec_floats_ *hi, mixprec_floats_ *lo,
+                                                       const mixprec_floats_ *x, mixprec_activation activation) {
+    mixprec_floats_ top = MIXPREC_SHORT_(*x), low, z, w, part;
+    if (activation == MIXPREC_ACTIVATION_SILU || activation == MIXPREC_ACTIVATION_TANH) {
+        *hi = activation == MIXPREC_ACTIVATION_TANH ? 2.0f * MIXPREC_FLOATS_OF_(MIXPREC_BITS_(*x) & 0x7FFFFFFF) : -*x;
+        return 0;
+    }
+    MIXPREC_SUM_(low, *x, -top);
+    MIXPREC_SUM_(z, *x, top);
+    MIXPREC_PRODUCT_(*lo, low, z);
+    MIXPREC_PRODUCT_(*hi, top, top);
+    if (activation == MIXPREC_ACTIVATION_GELU) { /* -x^2/2 */
+        *hi *= -0.5f;
+        *lo *= -0.5f;
+        return 1;
+    }
+    /* x w, w = -2 sqrt(2/pi) (1 + 0.044715 x^2), both constants in two parts, as x^2, w and x are */
+    MIXPREC_PRODUCT_(z, *x, *x);
+    part = MIXPREC_SHORT_(z);
+    MIXPREC_SUM_(w, *hi, -part);
+    MIXPREC_SUM_(w, w, *lo);
+    MIXPREC_PRODUCT_(w, w, -0.0713500977f);
+    MIXPREC_PRODUCT_(z, z, -4.71861631e-06f);
+    MIXPREC_SUM_(z, z, -6.59966026e-05f);
+    MIXPREC_SUM_(*lo, w, z);
+    MIXPREC_PRODUCT_(part, part, -0.0713500977f);
+    MIXPREC_SUM_(w, part, -1.59570312f);
+    MIXPREC_SUM_(z, w, 1.59570312f); /* exact, and so is the next */
+    MIXPREC_SUM_(part, part, -z);
+    MIXPREC_SUM_(*lo, *lo, part);
+    part = MIXPREC_SHORT_(w);
+    MIXPREC_SUM_(z, w, -part);
+    MIXPREC_SUM_(z, z, *lo);
+    MIXPREC_SUM_(w, part, z);
+    MIXPREC_PRODUCT_(*hi, top, part);
+    MIXPREC_PRODUCT_(w, w, low);
+    MIXPREC_PRODUCT_(z, z, top);
+    MIXPREC_SUM_(*lo, z, w);
+    return 1;
+}
+
+/* GELU, or its slope: with a = |x|, (1 - erf(a / sqrt 2)) / 2 = exp(-a^2/2) p(t) / (4 + a), t = 4 / (4 + a); p has
+   minimax error for a <= 15 (Remez), 1.3e-8. So GELU keeps its accuracy where it vanishes. */
+MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_floats_ *x, const mixprec_floats_ *power, const mixprec_floats_ *rest,
+                                         int slope) {
+    static const float c[] = {0.067569904f, -0.258147985f, 0.223511353f, 0.0904590487f, 0.0709205717f,
+                              0.335417241f, 0.292046279f,  0.3811526f,   0.398085684f,  0.398985326f};
+    mixprec_ints_ bits = MIXPREC_BITS_(*x), negative = MIXPREC_WHERE_(bits < 0);
+    mixprec_floats_ a = MIXPREC_FLOATS_OF_(bits & 0x7FFFFFFF), t, u, y;
+    MIXPREC_SUM_(t, a, 4.0f);
+    u = slope ? 1.0f / t : a / t;
+    MIXPREC_KEEP_SEVERAL_(u);
+    if (slope)
+        t = u * 4.0f;
+    else
+        MIXPREC_SUM_(t, 1.0f, -u);
     MIXPREC_PRODUCT_(y, t, t);
-    mixprec_polynomial_of_several_(&y, c, 13, &t, &y);
-    MIXPREC_PRODUCT_(y, y, t);
+    mixprec_polynomial_of_several_(&y, c, 10, &t, &y);
+    MIXPREC_PRODUCT_(y, y, u);
     if (slope) { /* and its derivative, the density */
-        MIXPREC_PRODUCT_(t, a, 0.39894228040143268);
-        y -= t;
-        MIXPREC_PRODUCT_(y, y, g);
-        a = 1 - y;
-        *x = MIXPREC_F64S_FROM_((MIXPREC_F64S_BITS_(y) & negative) | (MIXPREC_F64S_BITS_(a) & ~negative));
+        MIXPREC_PRODUCT_(t, a, 0.39894228f);
+        MIXPREC_SUM_(y, y, -t);
+    }
+    MIXPREC_PRODUCT_(t, y, *rest);
+    MIXPREC_SUM_(y, y, t);
+    mixprec_scale_several_(&y, power);
+    if (slope) {
+        MIXPREC_SUM_(a, 1.0f, -y);
+        *x = MIXPREC_SELECT_(negative, y, a);
         return;
     }
-    MIXPREC_PRODUCT_(y, y, g);
-    MIXPREC_PRODUCT_(y, y, a);
-    *x = MIXPREC_F64S_FROM_(bits & (~negative | sign)) - y; /* x or -0 */
+    a = MIXPREC_FLOATS_OF_(bits & ~(negative & 0x7FFFFFFF)); /* x or -0 */
+    MIXPREC_SUM_(*x, a, -y);
 }
 
 /* The others, by e = exp(-u): SiLU is x / (1 + e) with u = x. GELU_TANH, x/2 (1 + tanh(u/2)), is so, too, with u = 2
-   sqrt(2/pi) (x + 0.044715 x^3). tanh, with u = -2x, is (e - 1) / (e + 1); e - 1 loses nothing near 0. For the slopes:
-   s = 1 / (1 + e), c = 1 - s = e s, exact enough where s is near 1. */
-MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_f64s_ *x, mixprec_activation activation, int slope) {
-    mixprec_f64s_ z = *x, y = z, u = -z, e, scale;
-    if (activation == MIXPREC_ACTIVATION_TANH)
-        u = slope ? -2 * z : 2 * z;
-    if (activation == MIXPREC_ACTIVATION_GELU_TANH) {
-        MIXPREC_PRODUCT_(y, z, z);
-        MIXPREC_PRODUCT_(u, y, -0.071354816272600249);
-        u -= 1.5957691216057308;
-        MIXPREC_PRODUCT_(u, u, z);
-    }
-    mixprec_exp_parts_(&scale, &e, &u);
+   sqrt(2/pi) (x + 0.044715 x^3). For the slopes: s = 1 / (1 + e), c = 1 - s = e s. e may be as large as 2^162, so that
+   all of this is divided by 2^40. |tanh| is (e - 1) / (e + 1), with u = -2|x|: e - 1 loses nothing near 0. */
+MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_floats_ *x, const mixprec_floats_ *power,
+                                            const mixprec_floats_ *rest, mixprec_activation activation, int slope) {
+    const float tiny = 9.09494702e-13f; /* 2^-40 */
+    mixprec_floats_ z = *x, scale, e, d, y;
     if (activation == MIXPREC_ACTIVATION_TANH && !slope) {
-        e = (scale - 1) + scale * e;
-        *x = e / (2 + e);
+        scale = MIXPREC_POWER_(*power, 0);
+        MIXPREC_PRODUCT_(e, scale, *rest);
+        MIXPREC_SUM_(scale, scale, -1.0f);
+        MIXPREC_SUM_(e, e, scale);
+        MIXPREC_SUM_(d, e, 2.0f);
+        *x = e / d;
+        MIXPREC_KEEP_SEVERAL_(*x);
         return;
     }
-    e = scale + scale * e;
+    scale = MIXPREC_POWER_(*power, -40);
+    MIXPREC_PRODUCT_(e, scale, *rest);
+    MIXPREC_SUM_(d, scale, tiny);
+    MIXPREC_SUM_(d, d, e);
     if (!slope) {
-        *x = z / (1 + e);
+        z = z / d;
+        MIXPREC_KEEP_SEVERAL_(z);
+        MIXPREC_PRODUCT_(*x, z, tiny);
         return;
     }
-    *x = 1 / (1 + e);
-    MIXPREC_KEEP_SEVERAL_(*x);
-    MIXPREC_PRODUCT_(e, e, *x);
+    MIXPREC_SUM_(e, e, scale);
+    d = 1.0f / d;
+    MIXPREC_KEEP_SEVERAL_(d);
+    MIXPREC_PRODUCT_(e, e, d);
     if (activation == MIXPREC_ACTIVATION_TANH) {
-        *x *= 4 * e;
+        MIXPREC_PRODUCT_(d, d, e);
+        MIXPREC_PRODUCT_(*x, d, 4.0f * tiny);
         return;
     }
     if (activation == MIXPREC_ACTIVATION_GELU_TANH) { /* times the derivative of u */
-        MIXPREC_PRODUCT_(y, y, 0.21406444881780075);
-        y += 1.5957691216057308;
+        MIXPREC_PRODUCT_(y, z, z);
+        MIXPREC_PRODUCT_(y, y, 0.214064449f);
+        MIXPREC_SUM_(y, y, 1.59576912f);
         MIXPREC_PRODUCT_(z, z, y);
     }
     MIXPREC_PRODUCT_(z, z, e);
-    *x *= 1 + z;
+    MIXPREC_SUM_(z, z, 1.0f);
+    MIXPREC_PRODUCT_(d, d, z);
+    MIXPREC_PRODUCT_(*x, d, tiny);
 }
 
-/* y = activation(x), or, slope, y *= its derivative at x; in f64, rounded once. Beyond +-limit the function is in f32
-   what it is at +-Inf: x, 1, -0, or, where x is NaN, that, quiet; so is the slope, 1 or 0. */
+/* y = activation(x), or, slope, y *= its derivative at x, for n <= MIXPREC_BLOCK_. Beyond the limits the function is in
+   f32 what it is at +-Inf: x, 1, -0, or, where x is NaN, that, quiet; so is the slope, 1 or 0. Two loops: CPUs do not
+   look far enough ahead to fill the long chain of operations of one. */
 MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
                                                 mixprec_activation activation, int slope) {
-    /* GELU 15, GELU_TANH 16, SiLU 200, tanh 100 */
-    static const int32_t limits[] = {0, 0, 0x41700000, 0x41800000, 0x43480000, 0x42C80000};
+    /* |x| of negative x: GELU 15, GELU_TANH 11, SiLU 112, tanh 10, its slope 53; and of the others: 15, 6, 24 */
+    static const int32_t limits[][2] = {{0, 0},
+                                        {0, 0},
+                                        {0x41700000, 0x41700000},
+                                        {0x41300000, 0x40C00000},
+                                        {0x42E00000, 0x41C00000},
+                                        {0x41200000, 0x41200000}};
     const int32_t sign = (int32_t)-0x7FFFFFFF - 1, one = 0x3F800000;
-    const int is_tanh = activation == MIXPREC_ACTIVATION_TANH;
-    const int32_t limit = limits[activation];
+    const int is_tanh = activation == MIXPREC_ACTIVATION_TANH, is_smooth = activation > MIXPREC_ACTIVATION_RELU;
+    const int32_t most = is_tanh && slope ? 0x42540000 : limits[activation][0];
+    const int32_t less = is_tanh && slope ? 0 : most - limits[activation][1];
+    float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
     size_t j;
     (void)kernels;
+    MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
     if (activation == MIXPREC_ACTIVATION_NONE) {
         for (j = 0; j < n && !slope; j++)
             y[j] = x[j];
         return;
     }
-    for (j = 0; j < n; j += MIXPREC_WIDTH_) {
-        mixprec_f32s_ in, out;
-        mixprec_i32s_ bits, positive, beyond, is_nan, result;
-        mixprec_load_f32s_(&in, x + j, n - j, 0);
-        out = in;
-        bits = MIXPREC_F32S_BITS_(in);
-        positive = MIXPREC_WHERE_F32S_(bits > 0);
-        beyond = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > limit);
-        is_nan = MIXPREC_WHERE_F32S_((bits & 0x7FFFFFFF) > 0x7F800000);
-        if (slope) {
-            mixprec_load_f32s_(&out, y + j, n - j, 0);
-            in = out * MIXPREC_F32S_FROM_(positive & (is_tanh ? 0 : one));
-            result = MIXPREC_F32S_BITS_(in);
-        } else
-            result = is_tanh ? (bits & sign) | one : (bits & positive) | (~positive & (limit ? sign : 0));
-        if (limit) {
-            mixprec_f64s_ z = MIXPREC_TO_F64S_(MIXPREC_F32S_FROM_(bits));
+    for (j = 0; j < n && is_smooth; j += MIXPREC_FLOATS_) {
+        mixprec_floats_ in, hi, lo;
+        int is_pair;
+        mixprec_load_floats_(&in, x + j, n - j, 0);
+        is_pair = mixprec_activation_argument_(&hi, &lo, &in, activation);
+        mixprec_exp_parts_(&in, &hi, &hi, is_pair ? &lo : NULL);
+        *(mixprec_floats_at_ *)(power + j) = in;
+        *(mixprec_floats_at_ *)(rest + j) = hi;
+    }
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        mixprec_floats_ in, out, scale, e;
+        mixprec_ints_ bits, positive, beyond, is_nan;
+        mixprec_load_floats_(&in, x + j, n - j, 0);
+        bits = MIXPREC_BITS_(in);
+        positive = MIXPREC_WHERE_(bits > 0);
+        if (slope)
+            out = MIXPREC_FLOATS_OF_(positive & (is_tanh ? 0 : one));
+        else
+            out = MIXPREC_FLOATS_OF_(is_tanh ? one | (bits & 0)
+                                             : (bits & positive) | (~positive & (is_smooth ? sign : 0)));
+        if (is_smooth) {
+            scale = *(const mixprec_floats_at_ *)(power + j);
+            e = *(const mixprec_floats_at_ *)(rest + j);
             if (activation == MIXPREC_ACTIVATION_GELU)
-                mixprec_gelu_(&z, slope);
+                mixprec_gelu_(&in, &scale, &e, slope);
             else
-                mixprec_sigmoid_(&z, activation, slope);
-            if (slope)
-                z *= MIXPREC_TO_F64S_(out);
-            out = MIXPREC_TO_F32S_(z);
-            result = (result & beyond) | (MIXPREC_F32S_BITS_(out) & ~beyond);
+                mixprec_sigmoid_(&in, &scale, &e, activation, slope);
+            beyond = MIXPREC_WHERE_((bits & 0x7FFFFFFF) > most - (positive & less));
+            out = MIXPREC_SELECT_(beyond, out, in);
         }
         if (is_tanh && !slope)
-            result = (result & ~sign) | (bits & sign); /* -0 */
-        result = (result & ~is_nan) | ((bits | 0x00400000) & is_nan);
-        out = MIXPREC_F32S_FROM_(result);
-        mixprec_store_f32s_(y + j, &out, n - j);
+            out = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(out) | (bits & sign));
+        if (slope) {
+            mixprec_load_floats_(&in, y + j, n - j, 0);
+            MIXPREC_PRODUCT_(out, out, in);
+        }
+        is_nan = MIXPREC_WHERE_((bits & 0x7FFFFFFF) > 0x7F800000);
+        in = MIXPREC_FLOATS_OF_(bits | 0x00400000);
+        out = MIXPREC_SELECT_(is_nan, in, out);
+        mixprec_store_floats_(y + j, &out, n - j);
     }
 }
 MIXPREC_BOTH_(mixprec_activate_,
@@ -9239,62 +9371,72 @@ typedef struct mixprec_softmax_ {
 /* The maximum of a row, NaN aside. */
 MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
-    float buffer[MIXPREC_BLOCK_], most[MIXPREC_WIDTH_];
+    float buffer[MIXPREC_BLOCK_], most[2 * MIXPREC_FLOATS_];
     const float *block;
-    mixprec_f32s_ max, in;
+    mixprec_floats_ max, other, in; /* two: a comparison waits for the one before */
     size_t i, j, count;
-    mixprec_load_f32s_(&max, NULL, 0, lowest);
+    mixprec_load_floats_(&max, NULL, 0, lowest);
+    other = max;
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         block = mixprec_view_(buffer, x, first + i, count);
-        for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-            mixprec_i32s_ above;
-            mixprec_load_f32s_(&in, block + j, count - j, lowest);
-            above = MIXPREC_WHERE_F32S_(in > max);
-            max = MIXPREC_F32S_FROM_((MIXPREC_F32S_BITS_(in) & above) | (MIXPREC_F32S_BITS_(max) & ~above));
+        for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+            mixprec_load_floats_(&in, block + j, count - j, lowest);
+            max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > max), in, max);
+            j += MIXPREC_FLOATS_;
+            mixprec_load_floats_(&in, block + j, count - mixprec_min_(j, count), lowest);
+            other = MIXPREC_SELECT_(MIXPREC_WHERE_(in > other), in, other);
         }
     }
-    mixprec_store_f32s_(most, &max, MIXPREC_WIDTH_);
-    for (i = 1; i < MIXPREC_WIDTH_; i++)
+    mixprec_store_floats_(most, &max, MIXPREC_FLOATS_);
+    mixprec_store_floats_(most + MIXPREC_FLOATS_, &other, MIXPREC_FLOATS_);
+    for (i = 1; i < 2 * MIXPREC_FLOATS_; i++)
         most[0] = most[i] > most[0] ? most[i] : most[0];
     return most[0];
 }
 
-/* exp(x - max), where x - max is not positive, or NaN; 0 where that is far below fp32. */
-MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(double *y, const float *x, size_t n, double max) {
+/* exp(x - max), where x - max is not positive, or NaN, within 1 ulp; 0 where that vanishes, and in y after its n
+   elements, to a multiple of MIXPREC_FLOATS_. The difference is exact as a sum of two floats (Knuth, The Art of Computer
+   Programming, 2, 4.2.2). */
+MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n, float max) {
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
     size_t j;
-    for (j = 0; j < n; j += MIXPREC_WIDTH_) {
-        mixprec_f32s_ in;
-        mixprec_f64s_ z, scale, e;
-        mixprec_u64s_ vanishes;
-        mixprec_load_f32s_(&in, x + j, n - j, lowest);
-        z = MIXPREC_TO_F64S_(in) - max;
-        vanishes = MIXPREC_WHERE_F64S_(z < -200);
-        mixprec_exp_parts_(&scale, &e, &z);
-        e = scale + scale * e;
-        *(mixprec_f64s_at_ *)(y + j) = MIXPREC_F64S_FROM_(MIXPREC_F64S_BITS_(e) & ~vanishes);
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        mixprec_floats_ in, hi, lo, part, power;
+        mixprec_ints_ remains;
+        mixprec_load_floats_(&in, x + j, n - j, lowest);
+        MIXPREC_SUM_(hi, in, -max);
+        MIXPREC_SUM_(part, hi, -in);
+        MIXPREC_SUM_(lo, hi, -part);
+        MIXPREC_SUM_(lo, in, -lo);
+        MIXPREC_SUM_(part, part, max);
+        MIXPREC_SUM_(lo, lo, -part);
+        remains = ~MIXPREC_WHERE_(hi < -104.0f);
+        mixprec_exp_parts_(&power, &part, &hi, &lo);
+        MIXPREC_SUM_(part, part, 1.0f);
+        mixprec_scale_several_(&part, &power);
+        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & remains);
     }
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    float buffer[MIXPREC_BLOCK_], *to;
+    enum { KEPT = 4 * MIXPREC_BLOCK_ }; /* exps of a longer row are computed twice */
+    float buffer[MIXPREC_BLOCK_], exps[KEPT], *to, *e;
     const float *from;
-    double e[MIXPREC_BLOCK_];
     size_t row, i, j, count;
     int pass;
     (void)kernels;
     for (row = 0; row < s->rows; row++) {
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
-        const double max = (double)mixprec_row_max_(&s->x, first, n);
+        const float max = mixprec_row_max_(&s->x, first, n);
         double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0;
         for (pass = 0; pass < 2; pass++) {
             if (pass && s->losses) {
                 s->losses[row] = 0;
                 if (target >= 0) {
                     from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1);
-                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)*from - max));
+                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)*from - (double)max));
                 }
             }
             if (pass && !s->y.data)
@@ -9302,30 +9444,31 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             for (i = 0; i < n; i += count) {
                 mixprec_f64s_ z;
                 mixprec_f32s_ out;
+                const int ready = pass && (n <= KEPT || s->logarithm);
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                from = mixprec_view_(buffer, &s->x, first + i, count);
+                e = n <= KEPT ? exps + i : exps;
+                from = ready && !s->logarithm ? buffer : mixprec_view_(buffer, &s->x, first + i, count);
                 to = pass ? mixprec_place_(buffer, &s->y, first + i) : NULL;
-                if (!pass || (n > MIXPREC_BLOCK_ && !s->logarithm)) /* else they are still there */
+                if (!ready)
                     mixprec_exp_each_(e, from, count, max);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    z = *(mixprec_f64s_at_ *)(e + j);
+                    out = *(const mixprec_f32s_at_ *)(e + j);
+                    z = MIXPREC_TO_F64S_(out);
                     if (!pass) {
                         mixprec_add_lanes_(lanes, j, &z);
                         continue;
                     }
                     if (s->logarithm) {
                         mixprec_load_f32s_(&out, from + j, count - j, 0);
-                        z = (MIXPREC_TO_F64S_(out) - max) - log_sum;
-                    } else {
-                        MIXPREC_PRODUCT_(z, z, inverse);
-                        z *= s->scale;
-                    }
+                        z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
+                    } else
+                        z *= inverse * s->scale;
                     out = MIXPREC_TO_F32S_(z);
                     mixprec_store_f32s_(to + j, &out, count - j);
                 }
                 if (pass && target >= 0 && (size_t)target - i < count)
                     to[(size_t)target - i] =
-                        mixprec_to_f32_((mixprec_times_(e[(size_t)target - i], inverse) - 1) * s->scale);
+                        mixprec_to_f32_((mixprec_times_((double)e[(size_t)target - i], inverse) - 1) * s->scale);
                 if (pass)
                     mixprec_write_(&s->y, first + i, to, count);
             }
