@@ -2046,8 +2046,8 @@ typedef struct mixprec_kernels_ {
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
-       a packed panel of it. `scratch` has direct_bytes and direct_bytes_per_row for each row, aligned to 64. May be
-       NULL. */
+       a packed panel of it, and at most 256 columns. `scratch` has direct_bytes and direct_bytes_per_row for each row,
+       aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -5750,11 +5750,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
 MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width, const char *src, mixprec_dtype type,
                                                         size_t stride, size_t count, size_t depth, int wide) {
     const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
-    size_t i, q, bytes;
-    for (bytes = 0; bytes < depth * size; bytes += 64, dst += 64 / size * width * to_size) {
+    const size_t phase = stride % 64 || (uintptr_t)src % size ? 0 : (uintptr_t)src % 64;
+    size_t i, q, bytes, left;
+    for (bytes = 0; bytes < depth * size; bytes += left, dst += left / size * width * to_size) {
         /* A cache line of each of 16 rows before the next 16: with a power of two between rows they share one set. */
+        left = mixprec_min_(64 - (phase + bytes) % 64, depth * size - bytes);
         for (i = 0; i < width; i += 16) {
-            size_t left = mixprec_min_(64, depth * size - bytes), rows = mixprec_min_(16, count > i ? count - i : 0);
+            const size_t rows = mixprec_min_(16, count > i ? count - i : 0);
             const char *from = src + i * stride + bytes;
             float *to = (float *)(void *)(dst + i * to_size);
             __m512i r[32];
@@ -5792,7 +5794,7 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
 #define MIXPREC_DIRECT_ALONG_ 32  /* depth of what is multiplied at a time where columns lie side by side, */
-#define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns take turns */
+#define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns may take turns */
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
@@ -6202,46 +6204,48 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
     static void (*const kernels[])(mixprec_dtype, const mixprec_direct_along_ *) = {
         mixprec_direct_along_1_avx512_, mixprec_direct_along_2_avx512_, mixprec_direct_along_4_avx512_,
         mixprec_direct_along_8_avx512_};
-    const size_t size = mixprec_size_of_(call->type), rows = call->rows, depth = call->depth;
+    const size_t size = mixprec_size_of_(call->type), rows = call->rows, columns = call->columns, depth = call->depth;
     const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
-    size_t from, to, chunk, end, p, i, j;
+    size_t chunk, end, p, i, j;
     mixprec_direct_along_ d;
+    MIXPREC_ASSERT(columns <= MIXPREC_DIRECT_GROUP_);
     d.width = call->width;
-    for (from = 0; from < call->columns; from = to) {
-        to = mixprec_min_(from + MIXPREC_DIRECT_GROUP_, call->columns);
-        for (chunk = 0; chunk < depth; chunk = end) {
-            end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
-            for (p = chunk; p < end; p += d.depth)
-                for (j = from, d.depth = mixprec_min_(step, end - p); j < to; j += 32) {
-                    mixprec_dtype type = call->type;
-                    d.starts = p == chunk;
-                    d.b = call->b + p * call->stride + j * size;
-                    d.stride = call->stride;
-                    d.lead = call->along == 2 ? 4096 : step * d.stride;
-                    if (to - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
-                        mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, to - j);
-                        d.b = (const char *)call->scratch;
-                        d.stride = 128;
-                        d.lead = 0;
-                        type = MIXPREC_F32;
+    for (chunk = 0; chunk < depth; chunk = end) {
+        end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+        for (p = chunk; p < end; p += d.depth)
+            for (j = 0, d.depth = mixprec_min_(step, end - p); j < columns; j += 32) {
+                mixprec_dtype type = call->type;
+                d.starts = p == chunk;
+                d.b = call->b + p * call->stride + j * size;
+                d.stride = call->stride;
+                d.lead = call->along == 2 ? 4096 : step * d.stride;
+                if (columns - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
+                    for (i = 0; i < d.depth; i++) {
+                        _mm_prefetch(d.b + (step + i) * d.stride, _MM_HINT_T1);
+                        _mm_prefetch(d.b + (step + i) * d.stride + (columns - j) * size - 1, _MM_HINT_T1);
                     }
-                    for (i = 0; i < rows; i += 8) {
-                        const size_t count = rows - i;
-                        d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
-                        d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + (j - from);
-                        kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
-                    }
+                    mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, columns - j);
+                    d.b = (const char *)call->scratch;
+                    d.stride = 128;
+                    d.lead = 0;
+                    type = MIXPREC_F32;
                 }
-            for (i = 0; i < rows; i++)
-                for (j = from; j < to; j += 16) {
-                    const __mmask16 lanes = mixprec_first_lanes_(to - j);
-                    __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + (j - from));
-                    if (chunk || !call->first)
-                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
-                    _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
+                for (i = 0; i < rows; i += 8) {
+                    const size_t count = rows - i;
+                    d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
+                    d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + j;
+                    kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
                 }
-        }
+            }
+        for (i = 0; i < rows; i++)
+            for (j = 0; j < columns; j += 16) {
+                const __mmask16 lanes = mixprec_first_lanes_(columns - j);
+                __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + j);
+                if (chunk || !call->first)
+                    sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
+                _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
+            }
     }
 }
 
@@ -7605,6 +7609,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
+    size_t columns = 512; /* for few rows */
     plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
     if (plan->small)
         return;
@@ -7619,6 +7624,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
+    if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
+        columns = MIXPREC_FEW_GROUP_ / plan->size;
     if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
     else if (d->trans_b) /* f64 that is to become fp32 is packed */
@@ -7629,7 +7636,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     if (plan->few) {
         plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
-        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
@@ -7638,7 +7645,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         for (plan->width = 1; plan->width < mixprec_min_(m, kernels->direct_width);)
             plan->width *= 2;
         plan->rows = mixprec_round_up_(m, plan->width);
-        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
     for (;;) {
@@ -7912,18 +7919,17 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
                                  size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
                                  size_t ldt, int first, char *scratch) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t width = kernels->tile_columns[0], j;
-    if (!plan->panels) {
-        kernels->direct(rows, columns, depth, a, plan->width,
-                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, column, p)
-                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, column),
-                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b, t, ldt, first, scratch);
-        return;
-    }
+    const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
+    const int along = plan->panels ? 2 : !d->trans_b;
+    const size_t width = plan->panels ? kernels->tile_columns[0] : along ? MIXPREC_FEW_GROUP_ / sizeof *t : columns;
+    const size_t stride = (plan->panels ? width : d->ldb) * mixprec_size_of_(type);
+    size_t j;
     for (j = 0; j < columns; j += width)
         kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
-                        mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
-                        width * mixprec_size_of_(plan->panels_type), 2, t + j, ldt, first, scratch);
+                        plan->panels ? mixprec_gemm_panel_(plan, d, column + j, p)
+                        : along      ? mixprec_element_(d->b, type, d->ldb, p, column + j)
+                                     : mixprec_element_(d->b, type, d->ldb, column + j, p),
+                        type, stride, along, t + j, ldt, first, scratch);
 }
 
 #if defined(MIXPREC_HAS_AVX2_)
@@ -8059,7 +8065,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
     char *a = workspace, *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
-    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows;
+    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows, columns, skew = 0;
+    if ((plan->direct_b || plan->few) && !plan->panels && !d->trans_b && d->ldb * mixprec_size_of_(d->b_type) % 64 == 0)
+        /* malloc likes 16 modulo 64. A shorter first block makes the others begin with a line of the cache. */
+        skew = (uintptr_t)mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column) % 64 / mixprec_size_of_(d->b_type);
+    skew = skew < plan->columns / 2 ? skew : 0;
     MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
@@ -8068,9 +8078,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                            d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
     for (outer = part->row; outer < part->row_end; outer += outer_rows)
-        for (j = part->column; j < part->column_end; j += plan->columns) {
-            size_t columns = mixprec_min_(plan->columns, part->column_end - j), piece = 0;
-            size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end);
+        for (j = part->column; j < part->column_end; j += columns) {
+            size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end), piece = 0;
+            columns = mixprec_min_(plan->columns - (j == part->column ? skew : 0), part->column_end - j);
+            if (part->column_end - j - columns - 1 < skew) /* a line to the last block by itself would be slow */
+                columns -= plan->columns / 2;
             if (!mixprec_gemm_wanted_(d, outer, outer_end - outer, j, columns))
                 continue;
             for (p = 0; p < d->k; p += depth) {

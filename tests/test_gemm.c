@@ -629,26 +629,29 @@ static void test_few_rows(void) {
     }
 }
 
-/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own, and a chunk
-   of k ends within a line. */
+/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own. With k along
+   them a chunk ends within a line; with n along them there are several blocks of columns, of which the last might be as
+   narrow as a part of a line. */
 static void test_few_rows_lines(void) {
     static const size_t ms[] = {1, 2, 4, 6, 9};
     unsigned shift;
     size_t m;
-    int t, pad;
+    int t, pad, trans;
     random_state = 23;
     for (t = 0; t < DTYPE_COUNT; t++)
         for (m = 0; m < sizeof ms / sizeof *ms; m++)
-            for (pad = 0; pad < 2; pad++)
-                for (shift = 0; shift < 64; shift += test_quick ? 7 : 1) {
-                    problem p = plain_problem(MIXPREC_F32, all_dtypes[t], MIXPREC_F32, ms[m], 37, 576);
-                    p.trans_b = MIXPREC_TRANS;
-                    p.pad_b = pad ? 5 : 64;
-                    if (p.b_type == MIXPREC_F64)
-                        p.a_type = p.c_type = MIXPREC_F64;
-                    placement = 3 * shift + 1; /* A comes first */
-                    check_paths(&p);
-                }
+            for (trans = 0; trans < 2; trans++)
+                for (pad = 0; pad < 2; pad++)
+                    for (shift = 0; shift < 64; shift += test_quick ? 7 : trans ? 1 : 5) {
+                        const size_t n = trans ? 37 : shift % 2 ? 700 : 768;
+                        problem p = plain_problem(MIXPREC_F32, all_dtypes[t], MIXPREC_F32, ms[m], n, trans ? 576 : 24);
+                        p.trans_b = trans ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+                        p.pad_b = pad ? 5 : trans ? 64 : 768 - n;
+                        if (p.b_type == MIXPREC_F64)
+                            p.a_type = p.c_type = MIXPREC_F64;
+                        placement = 3 * shift + 1; /* A comes first */
+                        check_paths(&p);
+                    }
 }
 
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
@@ -993,7 +996,8 @@ static void test_native(void) {
         mixprec_dtype a_type = random_below(3) ? MIXPREC_BF16 : all_dtypes[random_below(DTYPE_COUNT)];
         mixprec_dtype b_type = random_below(4) ? a_type : all_dtypes[random_below(DTYPE_COUNT)];
         problem p = plain_problem(a_type, b_type, all_dtypes[random_below(3)], 1 + random_below(t % 8 ? 20 : 200),
-                                  1 + random_below(t % 8 ? 70 : 200), ks[random_below(16)]);
+                                  1 + random_below(t % 8 ? 70 : 200),
+                                  t % 16 == 8 ? 96 : ks[random_below(16)]); /* 96: a whole number of cache lines */
         randomise(&p);
         if (a_type == MIXPREC_BF16 && b_type == MIXPREC_BF16)
             p.values = EXACT;
