@@ -1799,7 +1799,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 typedef unsigned int mixprec_fp_;
 MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved = _mm_getcsr();
-    if (saved != 0x1F80u)
+    if ((saved & ~0x3Fu) != 0x1F80u) /* but for the flags */
         _mm_setcsr(0x1F80u);
     return saved;
 }
@@ -2038,11 +2038,11 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* A whole product of an A that is not in panels: t[i * ldt + j] = the sum, for all of k, of element (i, p) of A,
-       a_row bytes from row to row and a_step along k, times that of B. Its columns are in groups of tile_columns[wide],
-       b_panel bytes from group to group and b_step along k; the last is whole, or half where wide is 0. May be NULL. */
+    /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for all
+       of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes along
+       k. All tile_columns of B are read, or, where wide is 0, half of them if there are no more. May be NULL. */
     void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
-                  size_t b_step, size_t b_panel, void *t, size_t ldt, int wide);
+                  size_t b_step, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
@@ -3985,16 +3985,14 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
 }
 
 MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row,
-                                              size_t a_step, const void *b, size_t b_step, size_t b_panel, void *t,
-                                              size_t ldt, int wide) {
-    const size_t size = wide ? 8 : 4, width = 64 / size;
-    size_t i, j;
-    for (j = 0; j < columns; j += width)
-        for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
-            mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), mixprec_min_(width, columns - j),
-                                  depth, (const char *)a + i * a_row, a_row, a_step,
-                                  (const char *)b + j / width * b_panel, b_step, (char *)t + (i * ldt + j) * size, ldt,
-                                  1, wide);
+                                              size_t a_step, const void *b, size_t b_step, void *t, size_t ldt,
+                                              int wide) {
+    const size_t size = wide ? 8 : 4;
+    size_t i;
+    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
+        mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), columns, depth,
+                              (const char *)a + i * a_row, a_row, a_step, (const char *)b, b_step,
+                              (char *)t + i * ldt * size, ldt, 1, wide);
 }
 
 /* For few rows a part of a chunk at a time: the sums go on from what is there. */
@@ -5598,20 +5596,18 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
 /* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than 4
    rows in all are one row each, taken 4 times. */
 MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
-                                                  size_t a_row, size_t a_step, const void *b, size_t b_step,
-                                                  size_t b_panel, void *t, size_t ldt, int wide) {
-    const size_t size = wide ? 8 : 4, width = 128 / size;
-    size_t i, j, count;
-    for (j = 0; j < columns; j += width)
-        for (i = 0; i < rows; i += count) {
-            size_t row = i, left = rows - i;
-            count = left >= 14 ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
-            if (count > left)
-                row = rows - count;
-            mixprec_tile_at_avx512_(count, mixprec_min_(width, columns - j), depth, (const char *)a + row * a_row,
-                                    count > 1 ? a_row : 0, a_step, (const char *)b + j / width * b_panel, b_step,
-                                    (char *)t + (row * ldt + j) * size, ldt, 1, wide);
-        }
+                                                  size_t a_row, size_t a_step, const void *b, size_t b_step, void *t,
+                                                  size_t ldt, int wide) {
+    const size_t size = wide ? 8 : 4;
+    size_t i, count;
+    for (i = 0; i < rows; i += count) {
+        size_t row = i, left = rows - i;
+        count = left >= 14 && left != 16 ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
+        if (count > left)
+            row = rows - count;
+        mixprec_tile_at_avx512_(count, columns, depth, (const char *)a + row * a_row, count > 1 ? a_row : 0, a_step,
+                                (const char *)b, b_step, (char *)t + row * ldt * size, ldt, 1, wide);
+    }
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
@@ -7487,6 +7483,7 @@ enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
+    int bare;    /* the sums are the result, but for its type */
     int direct;  /* accumulate in C */
     int nothing; /* alpha or k is 0 */
     int add_c;   /* beta is not 0 */
@@ -7573,31 +7570,79 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     return part;
 }
 
-/* Can a small product read an operand where it lies? */
-static int mixprec_gemm_in_place_(const mixprec_gemm_plan_ *plan, mixprec_dtype type, size_t ld, size_t longest) {
-    return type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && ld * plan->size <= longest;
+/* A product of at most MIXPREC_GEMM_SMALL_ rows, columns and k, all at once: packing would take a quarter of the time of
+   64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. */
+typedef struct mixprec_small_ {
+    const mixprec_kernels_ *kernels;
+    int wide, trans_a, trans_b;
+    size_t m, n, k;
+    const void *a, *b;
+    mixprec_dtype a_type, b_type;
+    size_t lda, ldb;
+    size_t b_panel;          /* bytes from one group of tile_columns columns to the next */
+    size_t a_bytes, b_bytes; /* for such a matrix; 0: none */
+    void *t;
+    size_t ldt;
+} mixprec_small_;
+
+/* The columns that the kernel reads at least. */
+static size_t mixprec_small_columns_(const mixprec_small_ *s) {
+    return s->kernels->tile_columns[s->wide] / (s->wide ? 1 : 2);
 }
 
-/* Is a part of m x n small enough for one go, with A in rows where it lies or widened in the workspace? */
+/* Rows that share few sets of the L1 cache are better copied. */
+static void mixprec_small_bytes_(mixprec_small_ *s) {
+    const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
+    const size_t size = s->wide ? 8 : 4;
+    s->b_panel = s->kernels->tile_columns[s->wide] * size;
+    s->a_bytes = s->a_type == type && s->lda * size <= 2048 ? 0 : s->m * s->k * size;
+    s->b_bytes = s->b_type == type && s->ldb * size <= 1024 && !s->trans_b && s->n >= mixprec_small_columns_(s)
+                     ? 0
+                     : mixprec_round_up_(s->n, 16) * s->k * size;
+}
+
+/* A product of d's, of m x n, at its beginning. */
+static mixprec_small_ mixprec_small_of_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m,
+                                        size_t n) {
+    mixprec_small_ s;
+    s.kernels = plan->kernels;
+    s.wide = plan->wide;
+    s.trans_a = d->trans_a == MIXPREC_TRANS;
+    s.trans_b = d->trans_b == MIXPREC_TRANS;
+    s.m = m;
+    s.n = n;
+    s.k = d->k;
+    s.a = d->a;
+    s.b = d->b;
+    s.a_type = d->a_type;
+    s.b_type = d->b_type;
+    s.lda = d->lda;
+    s.ldb = d->ldb;
+    s.t = d->c;
+    s.ldt = d->ldc;
+    mixprec_small_bytes_(&s);
+    return s;
+}
+
+/* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
-    size_t tile_columns = plan->kernels->tile_columns[plan->wide];
-    int b_in_place;
+    mixprec_small_ s;
     if (!plan->kernels->small || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
         d->k > MIXPREC_GEMM_SMALL_)
         return 0;
-    /* Its last columns are read by whole vectors. Rows that share few sets of the L1 cache are better packed. */
-    b_in_place = d->trans_b == MIXPREC_NO_TRANS && d->n % (plan->wide ? tile_columns : tile_columns / 2) == 0 &&
-                 mixprec_gemm_in_place_(plan, d->b_type, d->ldb, 1024);
+    s = mixprec_small_of_(plan, d, m, n);
+    if (plan->panels)
+        s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
+                        ? 0
+                        : mixprec_round_up_(n, plan->kernels->tile_columns[plan->wide]) * d->k * plan->size;
+    else if (n < d->n) /* of a task; another may have too few columns to be read where they lie */
+        s.b_bytes = mixprec_round_up_(n, 16) * d->k * plan->size;
     plan->rows = m;
     plan->columns = n;
     plan->depth = d->k;
     plan->direct_b = 0;
-    plan->a_bytes = mixprec_gemm_in_place_(plan, d->a_type, d->lda, 2048)
-                        ? 0
-                        : mixprec_round_up_(m * d->k * plan->size, MIXPREC_ALIGN_) + MIXPREC_ALIGN_;
-    plan->b_bytes = (plan->panels && mixprec_size_of_(plan->panels_type) == plan->size) || (!plan->panels && b_in_place)
-                        ? 0
-                        : mixprec_round_up_(n, tile_columns) * d->k * plan->size + MIXPREC_ALIGN_;
+    plan->a_bytes = s.a_bytes ? mixprec_round_up_(s.a_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_ : 0;
+    plan->b_bytes = s.b_bytes;
     plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
     return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit;
 }
@@ -7786,7 +7831,10 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
         how.overflow = d->overflow;
         how.seed = d->seed;
         how.index = d->offset + (uint64_t)row * d->n + at;
-        if (plan->wide || d->c_type == MIXPREC_F64) {
+        if (plan->bare && !plan->wide && d->c_type != MIXPREC_F64) {
+            count = n - i;
+            mixprec_store_(kernels, c, d->c_type, (const float *)t + i, count, &how);
+        } else if (plan->wide || d->c_type == MIXPREC_F64) {
             double x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             if (t) {
                 if (plan->wide)
@@ -7822,13 +7870,17 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
             else
                 mixprec_store_f64_(kernels, c, d->c_type, x, count, &how);
         } else {
-            float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
-            if (t) {
-                mixprec_copy_(x, (const float *)t + i, count * sizeof *x);
-                if (!plan->pieces)
-                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
-                mixprec_gemm_scale_(plan, x, 0, count, (float)plan->alpha);
+            float x[MIXPREC_UNIT_], y[MIXPREC_UNIT_];
+            const float *from = (const float *)t + i;
+            if (t && !plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
+                mixprec_copy_(x, from, count * sizeof *x);
+                mixprec_gemm_rescale_(plan, x, row, at, count, 0);
+                from = x;
             }
+            if (t)
+                mixprec_scale_(kernels, x, from, count, (float)plan->alpha);
+            for (j = 0; j < count && !t; j++)
+                x[j] = 0;
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
                 mixprec_scale_(kernels, y, y, count, (float)plan->beta);
@@ -7962,7 +8014,7 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
     const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
     const size_t group = (plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
     const size_t ld = group * size, b_size = mixprec_size_of_(plan->panels ? plan->panels_type : d->b_type);
-    const int in_place = plan->panels ? b_size == size : mixprec_gemm_in_place_(plan, d->b_type, 0, 0);
+    const int in_place = plan->panels ? b_size == size : d->b_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
     size_t j, q, p, i, width, end, chunk, count, n, line;
     for (j = 0; j < columns; j += group)
@@ -8019,43 +8071,76 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan,
         mixprec_gemm_finish_row_(plan, d, NULL, i, part->column, part->column_end - part->column);
 }
 
-/* Packing would take a quarter of the time of a product of 64 x 64 x 64. */
+/* An operand as stored becomes a matrix of rows of `width`; transposed where along is 0. */
+static void mixprec_small_widen_(const mixprec_small_ *s, char *to, size_t width, const void *src, mixprec_dtype type,
+                                 size_t ld, int along, size_t count, size_t depth) {
+    if (along && ld == count && width == count) { /* no gaps: as one row */
+        width = count *= depth;
+        depth = 1;
+    }
+    s->kernels->pack(to, width, src, type, ld, along, count, depth, s->wide);
+}
+
+/* The buffer has room for b_bytes and a_bytes, and a vector more, for the last row may spill. */
+MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
+    const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide], least = mixprec_small_columns_(s);
+    const char *a = (const char *)s->a, *b = (const char *)s->b;
+    size_t lda = s->lda, ldb = s->ldb, j, step;
+    if (s->b_bytes) {
+        ldb = s->trans_b || s->n < least ? mixprec_round_up_(s->n, 16) : s->n;
+        mixprec_small_widen_(s, buffer, ldb, s->b, s->b_type, s->ldb, !s->trans_b, s->n, s->k);
+        b = buffer;
+        buffer += s->b_bytes;
+    }
+    if (s->a_bytes) {
+        lda = s->trans_a ? s->m : s->k;
+        mixprec_small_widen_(s, buffer, lda, s->a, s->a_type, s->lda, 1, lda, s->trans_a ? s->k : s->m);
+        a = buffer;
+    }
+    for (j = 0; j < s->n; j += step) {
+        size_t at = j;
+        step = s->n - j >= tile ? tile : least;
+        if (s->n - j < step && s->n >= step && s->b_panel == tile * size)
+            at = s->n - step; /* over columns that are done, where it writes the same again */
+        s->kernels->small(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
+                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
+                          (char *)s->t + at * size, s->ldt, s->wide);
+    }
+}
+
 MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                const mixprec_gemm_range_ *part, char *workspace) {
-    const mixprec_kernels_ *kernels = plan->kernels;
-    const size_t tile_columns = kernels->tile_columns[plan->wide], size = plan->size, rows = part->row_end - part->row;
-    const size_t columns = part->column_end - part->column;
-    const int trans_a = d->trans_a == MIXPREC_TRANS;
-    const char *a = trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
-                            : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
-    const char *b;
-    char *const unpacked_b = workspace + plan->a_bytes, *t = unpacked_b + plan->b_bytes;
-    size_t a_ld = d->lda, b_step = tile_columns * size, b_panel = tile_columns * d->k * size, ldt = columns, i;
-    if (plan->a_bytes) { /* one panel, as if it were of columns */
-        a_ld = trans_a ? rows : d->k;
-        kernels->pack(workspace, a_ld, a, d->a_type, d->lda, 1, a_ld, trans_a ? d->k : rows, plan->wide);
-        a = workspace;
-    }
-    b = unpacked_b;
-    if (plan->panels && !plan->b_bytes)
-        b = mixprec_gemm_panel_(plan, d, part->column, 0);
-    else if (plan->panels)
-        mixprec_gemm_unpack_(plan, d, unpacked_b, part->column, columns, 0, d->k);
-    else if (!plan->b_bytes) {
-        b = mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
-        b_step = d->ldb * size;
-        b_panel = tile_columns * size;
+    const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
+    size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
+    mixprec_small_ s = mixprec_small_of_(plan, d, rows, columns);
+    char *t = workspace + plan->b_bytes + plan->a_bytes;
+    s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
+                    : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
+    s.b_bytes = plan->b_bytes;
+    if (plan->panels) {
+        s.b = plan->b_bytes ? workspace : mixprec_gemm_panel_(plan, d, part->column, 0);
+        s.ldb = tile_columns;
+        s.b_panel = tile_columns * d->k * size;
+        s.b_bytes = 0;
+        if (plan->b_bytes)
+            mixprec_gemm_unpack_(plan, d, workspace, part->column, columns, 0, d->k);
+        workspace += plan->b_bytes;
     } else
-        mixprec_gemm_pack_(plan, unpacked_b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
-                           part->column, columns, 0, d->k);
+        s.b = s.trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, 0)
+                        : mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
+    s.t = t;
+    s.ldt = columns;
     if (plan->direct) {
-        t = (char *)d->c + (part->row * d->ldc + part->column) * size;
-        ldt = d->ldc;
+        s.t = (char *)d->c + (part->row * d->ldc + part->column) * size;
+        s.ldt = d->ldc;
     }
-    kernels->small(rows, columns, d->k, a, trans_a ? size : a_ld * size, trans_a ? a_ld * size : size, b, b_step,
-                   b_panel, t, ldt, plan->wide);
+    mixprec_small_run_(&s, workspace);
+    if (d->ldc == columns && d->triangle == MIXPREC_FULL && !d->bias && !d->scale_a.values && !d->scale_b.values) {
+        columns *= rows; /* as one row: short ones would take most of the time */
+        rows = 1;
+    }
     for (i = 0; i < rows && !plan->direct; i++)
-        mixprec_gemm_finish_row_(plan, d, t + i * ldt * size, part->row + i, part->column, columns);
+        mixprec_gemm_finish_row_(plan, d, t + i * columns * size, part->row + i, part->column, columns);
     if (plan->mirror)
         mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
 }
@@ -10323,9 +10408,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         d->triangle = MIXPREC_LOWER;
         plan->mirror = 1;
     }
-    plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && !plan->nothing && !plan->add_c &&
-                   mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias && !d->scale_a.values &&
-                   !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE && d->triangle == MIXPREC_FULL;
+    plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
+                 !d->scale_a.values && !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE;
+    plan->direct = plan->bare && d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && d->triangle == MIXPREC_FULL;
     if (d->packed_size) {
         plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
         plan->panels_type = mixprec_packed_type_(d->b_type);
@@ -10472,6 +10557,92 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 }
 #endif
 
+/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
+   Returns 0, having done nothing, for any other, and for all that is wrong. */
+#if defined(MIXPREC_HAS_AVX2_) && defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
+/* Where s->t is NULL, the sums wait on the stack to become c_type. */
+MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    double buffer[MIXPREC_GEMM_STACK / 8 + 2 * MIXPREC_ALIGN_ / 8];
+    char *at = (char *)buffer + (MIXPREC_ALIGN_ - (uintptr_t)buffer % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+    float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes);
+    size_t ldc = s->ldt, rows = s->m, columns = s->n, i;
+    if (!s->t) {
+        s->t = sums;
+        s->ldt = columns;
+    }
+    mixprec_small_run_(s, at);
+    if (s->t != sums)
+        return;
+    if (ldc == columns) {
+        columns *= rows;
+        rows = 1;
+    }
+    for (i = 0; i < rows; i++)
+        mixprec_store_(s->kernels, (char *)c + i * ldc * mixprec_size_of_(c_type), c_type, sums + i * columns, columns,
+                       &how);
+}
+
+/* A large product of fewer than 4 rows has kernels of its own. */
+static int mixprec_gemm_at_once_(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
+                                 const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
+                                 size_t ldb, void *c, mixprec_dtype c_type, size_t ldc, mixprec_isa isa) {
+    const size_t a_rows = ta ? k : m, b_rows = tb ? n : k, most = (size_t)1 << 16; /* of elements from row to row */
+    const size_t a_columns = ta ? m : k, b_columns = tb ? k : n;
+    mixprec_small_ s;
+    mixprec_fp_ environment;
+    size_t bytes;
+    if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
+        (m < 4 && m * n * k > 4096) || (unsigned)ta > 1u || (unsigned)tb > 1u || !mixprec_is_compute_type_(a_type) ||
+        !mixprec_is_compute_type_(b_type) || !mixprec_is_compute_type_(c_type) || !a || !b || !c)
+        return 0;
+    lda = lda ? lda : a_columns;
+    ldb = ldb ? ldb : b_columns;
+    ldc = ldc ? ldc : n;
+    if (lda < a_columns || ldb < b_columns || ldc < n || lda > most || ldb > most || ldc > most)
+        return 0;
+    s.wide = a_type == MIXPREC_F64 && b_type == MIXPREC_F64;
+    s.kernels = mixprec_kernels_of_(isa);
+    if (!s.kernels || !s.kernels->small || (c_type == MIXPREC_F64) != s.wide ||
+        mixprec_overlap_(c, ldc * m * mixprec_size_of_(c_type), a, lda * a_rows * mixprec_size_of_(a_type)) ||
+        mixprec_overlap_(c, ldc * m * mixprec_size_of_(c_type), b, ldb * b_rows * mixprec_size_of_(b_type)))
+        return 0;
+    s.trans_a = ta == MIXPREC_TRANS;
+    s.trans_b = tb == MIXPREC_TRANS;
+    s.m = m;
+    s.n = n;
+    s.k = k;
+    s.a = a;
+    s.b = b;
+    s.a_type = a_type;
+    s.b_type = b_type;
+    s.lda = lda;
+    s.ldb = ldb;
+    s.ldt = ldc;
+    mixprec_small_bytes_(&s);
+    s.t = s.wide || c_type == MIXPREC_F32 ? c : NULL;
+    bytes = s.a_bytes + s.b_bytes + (s.t ? 0 : m * n * sizeof(float));
+    if (bytes > MIXPREC_GEMM_STACK)
+        return 0;
+    environment = mixprec_fp_begin_();
+    if (bytes)
+        mixprec_small_run_on_stack_(&s, c, c_type);
+    else
+        mixprec_small_run_(&s, NULL);
+    mixprec_fp_end_(environment);
+    return 1;
+}
+#else
+#define mixprec_gemm_at_once_(ta, tb, m, n, k, a, a_type, lda, b, b_type, ldb, c, c_type, ldc, isa) 0
+#endif
+
+static int mixprec_gemm_is_plain_(const mixprec_gemm_desc *d) {
+    return !d->alpha && !d->beta && d->batch <= 1 && !d->a_array && !d->b_array && !d->c_array && !d->scale_a.values &&
+           !d->scale_b.values && !d->bias && !d->bias_type && !d->activation && !d->round && !d->overflow &&
+           !d->row_begin && !d->row_end && !d->triangle && !d->native && !d->packed_size && !d->parallel_for &&
+           !d->workspace;
+}
+
 /* Fills in what zero stands for in *d. */
 static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
     mixprec_gemm_plan_ plan;
@@ -10527,6 +10698,10 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     mixprec_gemm_desc d;
     if (!desc)
         return MIXPREC_ERR_NULL;
+    if (mixprec_gemm_is_plain_(desc) &&
+        mixprec_gemm_at_once_(desc->trans_a, desc->trans_b, desc->m, desc->n, desc->k, desc->a, desc->a_type, desc->lda,
+                              desc->b, desc->b_type, desc->ldb, desc->c, desc->c_type, desc->ldc, desc->isa))
+        return MIXPREC_OK;
     d = *desc;
     return mixprec_gemm_do_(&d);
 }
@@ -10637,6 +10812,9 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
         return mixprec_is_compute_type_(a_type) && mixprec_is_compute_type_(b_type) && mixprec_is_compute_type_(c_type)
                    ? MIXPREC_ERR_LEADING_DIMENSION
                    : MIXPREC_ERR_DTYPE;
+    if (mixprec_f32_bits_(alpha) == 0x3F800000u && mixprec_f32_bits_(beta) << 1 == 0 &&
+        mixprec_gemm_at_once_(ta, tb, m, n, k, a, a_type, lda, b, b_type, ldb, c, c_type, ldc, MIXPREC_ISA_AUTO))
+        return MIXPREC_OK;
     d = none;
     d.trans_a = ta;
     d.trans_b = tb;

@@ -570,6 +570,32 @@ static void test_small_sizes(void) {
             }
 }
 
+/* Products alone, which take a short way where they are small: all sizes around vectors and tiles. */
+static void test_small_products(void) {
+    static const size_t sizes[] = {1,  3,  4,  5,  7,  8,  9,  13, 14, 15, 16, 17, 22, 23, 24,
+                                   25, 28, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 80, 96, 130};
+    static const size_t longest[] = {256, 257, 511, 512, 513};
+    int t;
+    random_state = 24;
+    for (t = 0; t < (test_quick ? 1500 : 20000); t++) {
+        mixprec_dtype a_type = all_dtypes[random_below(DTYPE_COUNT)], b_type = all_dtypes[random_below(DTYPE_COUNT)];
+        problem p;
+        if (random_below(2))
+            b_type = a_type;
+        p = plain_problem(a_type, b_type, all_dtypes[random_below(DTYPE_COUNT)], sizes[random_below(t % 8 ? 20 : 30)],
+                          sizes[random_below(t % 8 ? 25 : 30)], sizes[random_below(t % 8 ? 25 : 30)]);
+        if (t % 3) /* the sums' own type */
+            p.c_type = a_type == MIXPREC_F64 && b_type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+        if (t % 16 == 1)
+            *(t % 3 == 0 ? &p.m : t % 3 == 1 ? &p.n : &p.k) = longest[random_below(5)];
+        randomise(&p);
+        p.alpha = 1;
+        p.beta = 0;
+        p.values = t % 4 ? p.values : SPECIAL;
+        check_paths(&p);
+    }
+}
+
 static void test_all_types(void) {
     static const size_t shapes[][3] = {{5, 9, 20}, {29, 67, 70}, {15, 33, 530}, {1, 70, 600}, {33, 1, 1030}};
     int i, s;
@@ -1470,6 +1496,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
         {"gemm: sizes 0 to 63, every pair of operand types", test_small_sizes},
+        {"gemm: small products alone", test_small_products},
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
         {"gemm: few rows", test_few_rows},

@@ -246,6 +246,7 @@ typedef struct problem {
     mixprec_transpose trans_a, trans_b;
     size_t m, n, k, batch;
     double alpha, beta;
+    int alone; /* alpha and beta are not given */
     mixprec_dtype bias_type;
     int has_bias, a_is_b;
     mixprec_activation activation;
@@ -381,9 +382,11 @@ static double scale_of(const mixprec_scales *s, const region *memory, size_t i, 
 }
 
 /* What a test is about; the rest is then left out more often than not. */
-enum { BATCHES = 1, SCALES = 2, BIAS = 4, ROUNDING = 8, TRIANGLES = 16, A_IS_B = 32, EVERYTHING = 63 };
+enum { BATCHES = 1, SCALES = 2, BIAS = 4, ROUNDING = 8, TRIANGLES = 16, A_IS_B = 32, EVERYTHING = 63, ALONE = 64 };
 
 static int wanted(int focus, int feature) {
+    if (focus & ALONE)
+        return focus & feature;
     return focus & feature ? !one_in(4) : one_in(12);
 }
 
@@ -434,6 +437,11 @@ static void draw_problem(int focus) {
     }
     now.alpha = one_in(2) ? 1 : one_in(15) ? 0 : PICK(factors);
     now.beta = one_in(2) ? 0 : PICK(factors);
+    if (focus & ALONE) {
+        now.alpha = 1;
+        now.beta = 0;
+        now.alone = 1;
+    }
     now.values = one_in(4) ? SPECIAL : PLAIN;
     if (wanted(focus, A_IS_B)) {
         now.a_is_b = 1;
@@ -713,8 +721,8 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.m = now.m;
     d.n = now.n;
     d.k = now.k;
-    d.alpha = now.alpha == 1 && one_in(2) ? NULL : &now.alpha;
-    d.beta = now.beta == 0 && one_in(2) ? NULL : &now.beta;
+    d.alpha = now.alpha == 1 && (now.alone || one_in(2)) ? NULL : &now.alpha;
+    d.beta = now.beta == 0 && (now.alone || one_in(2)) ? NULL : &now.beta;
     d.a_type = a.type;
     d.b_type = b.type;
     d.c_type = c.type;
@@ -953,6 +961,12 @@ static void run_random(int focus, uint64_t seed, int count) {
 
 static void test_nothing_special(void) {
     run_random(0, 1, 400);
+}
+/* A small product alone takes a short way, any single thing more must keep it from that. */
+static void test_one_thing(void) {
+    int feature;
+    for (feature = 0; feature <= EVERYTHING; feature = feature ? 2 * feature : 1)
+        run_random(ALONE | feature, 30 + (uint64_t)feature, 150);
 }
 static void test_batches(void) {
     run_random(BATCHES, 2, 500);
@@ -1791,6 +1805,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
         {"gemm_ex: few options", test_nothing_special},
+        {"gemm_ex: one option, or none", test_one_thing},
         {"gemm_ex: batches", test_batches},
         {"gemm_ex: scales", test_scales},
         {"gemm_ex: bias and activations", test_bias},
