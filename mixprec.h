@@ -2040,7 +2040,7 @@ typedef struct mixprec_kernels_ {
                  int first, int wide);
     /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for all
        of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes along
-       k. All tile_columns of B are read, or, where wide is 0, half of them if there are no more. May be NULL. */
+       k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be NULL. */
     void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
                   size_t b_step, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
@@ -5600,9 +5600,13 @@ MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, s
                                                   size_t ldt, int wide) {
     const size_t size = wide ? 8 : 4;
     size_t i, count;
+    if (columns <= 8) { /* vectors of half the size: Zen 4 multiplies two of them at once */
+        mixprec_small_avx2_(rows, columns, depth, a, a_row, a_step, b, b_step, t, ldt, wide);
+        return;
+    }
     for (i = 0; i < rows; i += count) {
         size_t row = i, left = rows - i;
-        count = left >= 14 && left != 16 ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
+        count = left >= 14 && (left > 24 || left % 4) ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
         if (count > left)
             row = rows - count;
         mixprec_tile_at_avx512_(count, columns, depth, (const char *)a + row * a_row, count > 1 ? a_row : 0, a_step,
@@ -7513,7 +7517,8 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_PANELS_ 4   /* how many panels of 64 bytes of columns, */
 #define MIXPREC_FEW_GROUP_ 1024 /* and in how many bytes of columns the sums of a chunk wait */
 #define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
-#define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks */
+#define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
+#define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least */
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
 static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
@@ -7585,28 +7590,23 @@ typedef struct mixprec_small_ {
     size_t ldt;
 } mixprec_small_;
 
-/* The columns that the kernel reads at least. */
-static size_t mixprec_small_columns_(const mixprec_small_ *s) {
-    return s->kernels->tile_columns[s->wide] / (s->wide ? 1 : 2);
-}
-
 /* Rows that share few sets of the L1 cache are better copied. */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4;
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
     s->a_bytes = s->a_type == type && s->lda * size <= 2048 ? 0 : s->m * s->k * size;
-    s->b_bytes = s->b_type == type && s->ldb * size <= 1024 && !s->trans_b && s->n >= mixprec_small_columns_(s)
+    s->b_bytes = s->b_type == type && s->ldb * size <= 1024 && !s->trans_b && s->n >= MIXPREC_SMALL_COLUMNS_
                      ? 0
                      : mixprec_round_up_(s->n, 16) * s->k * size;
 }
 
-/* A product of d's, of m x n, at its beginning. */
-static mixprec_small_ mixprec_small_of_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m,
+/* m x n of d's product, from its beginning. */
+static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m,
                                         size_t n) {
     mixprec_small_ s;
-    s.kernels = plan->kernels;
-    s.wide = plan->wide;
+    s.kernels = kernels;
+    s.wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
     s.trans_a = d->trans_a == MIXPREC_TRANS;
     s.trans_b = d->trans_b == MIXPREC_TRANS;
     s.m = m;
@@ -7616,10 +7616,10 @@ static mixprec_small_ mixprec_small_of_(const mixprec_gemm_plan_ *plan, const mi
     s.b = d->b;
     s.a_type = d->a_type;
     s.b_type = d->b_type;
-    s.lda = d->lda;
-    s.ldb = d->ldb;
+    s.lda = d->lda ? d->lda : s.trans_a ? m : s.k;
+    s.ldb = d->ldb ? d->ldb : s.trans_b ? s.k : n;
     s.t = d->c;
-    s.ldt = d->ldc;
+    s.ldt = d->ldc ? d->ldc : n;
     mixprec_small_bytes_(&s);
     return s;
 }
@@ -7630,7 +7630,7 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     if (!plan->kernels->small || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
         d->k > MIXPREC_GEMM_SMALL_)
         return 0;
-    s = mixprec_small_of_(plan, d, m, n);
+    s = mixprec_small_of_(plan->kernels, d, m, n);
     if (plan->panels)
         s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
                         ? 0
@@ -8083,11 +8083,11 @@ static void mixprec_small_widen_(const mixprec_small_ *s, char *to, size_t width
 
 /* The buffer has room for b_bytes and a_bytes, and a vector more, for the last row may spill. */
 MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
-    const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide], least = mixprec_small_columns_(s);
+    const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
     const char *a = (const char *)s->a, *b = (const char *)s->b;
     size_t lda = s->lda, ldb = s->ldb, j, step;
     if (s->b_bytes) {
-        ldb = s->trans_b || s->n < least ? mixprec_round_up_(s->n, 16) : s->n;
+        ldb = s->trans_b || s->n < MIXPREC_SMALL_COLUMNS_ ? mixprec_round_up_(s->n, 16) : s->n;
         mixprec_small_widen_(s, buffer, ldb, s->b, s->b_type, s->ldb, !s->trans_b, s->n, s->k);
         b = buffer;
         buffer += s->b_bytes;
@@ -8099,7 +8099,8 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
     }
     for (j = 0; j < s->n; j += step) {
         size_t at = j;
-        step = s->n - j >= tile ? tile : least;
+        for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (s->n - j <= step / 2 || s->n < step);)
+            step /= 2;
         if (s->n - j < step && s->n >= step && s->b_panel == tile * size)
             at = s->n - step; /* over columns that are done, where it writes the same again */
         s->kernels->small(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
@@ -8112,7 +8113,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                                                const mixprec_gemm_range_ *part, char *workspace) {
     const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
     size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
-    mixprec_small_ s = mixprec_small_of_(plan, d, rows, columns);
+    mixprec_small_ s = mixprec_small_of_(plan->kernels, d, rows, columns);
     char *t = workspace + plan->b_bytes + plan->a_bytes;
     s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
                     : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
@@ -10560,6 +10561,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
    Returns 0, having done nothing, for any other, and for all that is wrong. */
 #if defined(MIXPREC_HAS_AVX2_) && defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
+#define MIXPREC_HAS_AT_ONCE_ 1
 /* Where s->t is NULL, the sums wait on the stack to become c_type. */
 MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
@@ -10584,64 +10586,42 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 }
 
 /* A large product of fewer than 4 rows has kernels of its own. */
-static int mixprec_gemm_at_once_(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
-                                 const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
-                                 size_t ldb, void *c, mixprec_dtype c_type, size_t ldc, mixprec_isa isa) {
-    const size_t a_rows = ta ? k : m, b_rows = tb ? n : k, most = (size_t)1 << 16; /* of elements from row to row */
-    const size_t a_columns = ta ? m : k, b_columns = tb ? k : n;
+static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
+    const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* of elements from row to row */
     mixprec_small_ s;
     mixprec_fp_ environment;
-    size_t bytes;
+    size_t bytes, c_bytes;
     if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
-        (m < 4 && m * n * k > 4096) || (unsigned)ta > 1u || (unsigned)tb > 1u || !mixprec_is_compute_type_(a_type) ||
-        !mixprec_is_compute_type_(b_type) || !mixprec_is_compute_type_(c_type) || !a || !b || !c)
+        (m < 4 && m * n * k > 4096) || !kernels || !kernels->small || d->alpha || d->beta || d->batch > 1 ||
+        d->a_array || d->b_array || d->c_array || d->scale_a.values || d->scale_b.values || d->bias || d->bias_type ||
+        d->activation || d->round || d->overflow || d->row_begin || d->row_end || d->triangle || d->native ||
+        d->packed_size || d->parallel_for || d->workspace || (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u ||
+        !mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) ||
+        !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
         return 0;
-    lda = lda ? lda : a_columns;
-    ldb = ldb ? ldb : b_columns;
-    ldc = ldc ? ldc : n;
-    if (lda < a_columns || ldb < b_columns || ldc < n || lda > most || ldb > most || ldc > most)
+    s = mixprec_small_of_(kernels, d, m, n);
+    if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
+        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
         return 0;
-    s.wide = a_type == MIXPREC_F64 && b_type == MIXPREC_F64;
-    s.kernels = mixprec_kernels_of_(isa);
-    if (!s.kernels || !s.kernels->small || (c_type == MIXPREC_F64) != s.wide ||
-        mixprec_overlap_(c, ldc * m * mixprec_size_of_(c_type), a, lda * a_rows * mixprec_size_of_(a_type)) ||
-        mixprec_overlap_(c, ldc * m * mixprec_size_of_(c_type), b, ldb * b_rows * mixprec_size_of_(b_type)))
+    c_bytes = s.ldt * m * mixprec_size_of_(d->c_type);
+    if (mixprec_overlap_(d->c, c_bytes, d->a, s.lda * (s.trans_a ? k : m) * mixprec_size_of_(d->a_type)) ||
+        mixprec_overlap_(d->c, c_bytes, d->b, s.ldb * (s.trans_b ? n : k) * mixprec_size_of_(d->b_type)))
         return 0;
-    s.trans_a = ta == MIXPREC_TRANS;
-    s.trans_b = tb == MIXPREC_TRANS;
-    s.m = m;
-    s.n = n;
-    s.k = k;
-    s.a = a;
-    s.b = b;
-    s.a_type = a_type;
-    s.b_type = b_type;
-    s.lda = lda;
-    s.ldb = ldb;
-    s.ldt = ldc;
-    mixprec_small_bytes_(&s);
-    s.t = s.wide || c_type == MIXPREC_F32 ? c : NULL;
+    if (!s.wide && d->c_type != MIXPREC_F32)
+        s.t = NULL;
     bytes = s.a_bytes + s.b_bytes + (s.t ? 0 : m * n * sizeof(float));
     if (bytes > MIXPREC_GEMM_STACK)
         return 0;
     environment = mixprec_fp_begin_();
     if (bytes)
-        mixprec_small_run_on_stack_(&s, c, c_type);
+        mixprec_small_run_on_stack_(&s, d->c, d->c_type);
     else
         mixprec_small_run_(&s, NULL);
     mixprec_fp_end_(environment);
     return 1;
 }
-#else
-#define mixprec_gemm_at_once_(ta, tb, m, n, k, a, a_type, lda, b, b_type, ldb, c, c_type, ldc, isa) 0
 #endif
-
-static int mixprec_gemm_is_plain_(const mixprec_gemm_desc *d) {
-    return !d->alpha && !d->beta && d->batch <= 1 && !d->a_array && !d->b_array && !d->c_array && !d->scale_a.values &&
-           !d->scale_b.values && !d->bias && !d->bias_type && !d->activation && !d->round && !d->overflow &&
-           !d->row_begin && !d->row_end && !d->triangle && !d->native && !d->packed_size && !d->parallel_for &&
-           !d->workspace;
-}
 
 /* Fills in what zero stands for in *d. */
 static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
@@ -10698,10 +10678,10 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     mixprec_gemm_desc d;
     if (!desc)
         return MIXPREC_ERR_NULL;
-    if (mixprec_gemm_is_plain_(desc) &&
-        mixprec_gemm_at_once_(desc->trans_a, desc->trans_b, desc->m, desc->n, desc->k, desc->a, desc->a_type, desc->lda,
-                              desc->b, desc->b_type, desc->ldb, desc->c, desc->c_type, desc->ldc, desc->isa))
+#ifdef MIXPREC_HAS_AT_ONCE_
+    if (mixprec_gemm_at_once_(desc))
         return MIXPREC_OK;
+#endif
     d = *desc;
     return mixprec_gemm_do_(&d);
 }
@@ -10812,17 +10792,14 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
         return mixprec_is_compute_type_(a_type) && mixprec_is_compute_type_(b_type) && mixprec_is_compute_type_(c_type)
                    ? MIXPREC_ERR_LEADING_DIMENSION
                    : MIXPREC_ERR_DTYPE;
-    if (mixprec_f32_bits_(alpha) == 0x3F800000u && mixprec_f32_bits_(beta) << 1 == 0 &&
-        mixprec_gemm_at_once_(ta, tb, m, n, k, a, a_type, lda, b, b_type, ldb, c, c_type, ldc, MIXPREC_ISA_AUTO))
-        return MIXPREC_OK;
     d = none;
     d.trans_a = ta;
     d.trans_b = tb;
     d.m = m;
     d.n = n;
     d.k = k;
-    d.alpha = &wide_alpha;
-    d.beta = &wide_beta;
+    d.alpha = mixprec_f32_bits_(alpha) == 0x3F800000u ? NULL : &wide_alpha; /* 1 */
+    d.beta = mixprec_f32_bits_(beta) << 1 == 0 ? NULL : &wide_beta;         /* 0 */
     d.a = a;
     d.a_type = a_type;
     d.lda = lda;
@@ -10832,7 +10809,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.c = c;
     d.c_type = c_type;
     d.ldc = ldc;
-    return mixprec_gemm_do_(&d);
+    return mixprec_gemm_ex(&d);
 }
 #endif
 
