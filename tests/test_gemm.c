@@ -1310,12 +1310,12 @@ static void check_error(const mixprec_gemm_desc *desc, mixprec_status want, cons
         check_error(&bad, status, "." #field " = " #value, of_workspace_too);                                          \
     } while (0)
 
-static void test_statuses(void) {
+static void check_statuses(double beta) {
     problem p = plain_problem(MIXPREC_F16, MIXPREC_F16, MIXPREC_F32, 13, 40, 30);
     mixprec_gemm_desc good;
     size_t i, least = 0;
     random_state = 16;
-    p.beta = 0.5;
+    p.beta = beta;
     p.pad_a = p.pad_b = p.pad_c = 4;
     placement = 2;
     prepare(&p);
@@ -1343,6 +1343,12 @@ static void test_statuses(void) {
     for (i = 0; i < (size_t)ISA_COUNT; i++)
         if (!runs_here(all_isas[i]))
             BAD(isa, all_isas[i], MIXPREC_ERR_ISA, 1);
+
+    BAD(bias_type, (mixprec_dtype)MIXPREC_DTYPE_COUNT, MIXPREC_ERR_DTYPE, 1);
+    BAD(activation, (mixprec_activation)0x7FFFFFFF, MIXPREC_ERR_ACTIVATION, 1);
+    BAD(triangle, (mixprec_triangle)0x7FFFFFFF, MIXPREC_ERR_TRIANGLE, 1);
+    BAD(row_end, 14, MIXPREC_ERR_RANGE, 1);
+    BAD(row_begin, 1, MIXPREC_ERR_RANGE, 1);
 
     BAD(lda, 29, MIXPREC_ERR_LEADING_DIMENSION, 1);
     BAD(ldb, 39, MIXPREC_ERR_LEADING_DIMENSION, 1);
@@ -1394,6 +1400,12 @@ static void test_statuses(void) {
         BAD(workspace_size, least - 1, MIXPREC_ERR_WORKSPACE, 0);
         BAD(workspace_size, 0, MIXPREC_ERR_WORKSPACE, 0);
     }
+}
+
+/* Without beta, what takes the short way if nothing is wrong. */
+static void test_statuses(void) {
+    check_statuses(0.5);
+    check_statuses(0);
 }
 
 /* Random small C and A in one buffer. Sharing a byte is an error; disjoint extents are none, nor are blocks side by

@@ -468,6 +468,10 @@ static void draw_problem(int focus) {
         now.has_bias = !one_in(4);
         now.bias_type = PICK(all_dtypes);
         now.activation = finishes_in_f64() ? (mixprec_activation)random_below(2) : (mixprec_activation)random_below(6);
+        if (now.alone && one_in(2)) {
+            now.bias_type = MIXPREC_F32;
+            now.activation = MIXPREC_ACTIVATION_NONE;
+        }
     }
     make_operand(&a, &a_memory, SLOT_A, now.trans_a ? now.k : now.m, now.trans_a ? now.m : now.k, 0, 1);
     if (now.a_is_b) {
@@ -733,6 +737,8 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.stride_a = a.stride;
     d.stride_b = b.stride;
     d.stride_c = c.stride == now.m * c.ld && one_in(2) ? 0 : c.stride;
+    if (one_in(2)) /* of no matter where there is an array */
+        d.a = d.b = d.c = slots[SLOT_WORKSPACE];
     if (a.layout == ARRAY)
         d.a_array = (const void *const *)a.pointers;
     else
