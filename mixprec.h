@@ -10558,8 +10558,6 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 }
 #endif
 
-/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
-   Returns 0, having done nothing, for any other, and for all that is wrong. */
 #if defined(MIXPREC_HAS_AVX2_) && defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
 #define MIXPREC_HAS_AT_ONCE_ 1
 /* Where s->t is NULL, the sums wait on the stack to become c_type. */
@@ -10585,7 +10583,9 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
                        &how);
 }
 
-/* A large product of fewer than 4 rows has kernels of its own. */
+/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
+   Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
+   their own, but 16 x 16 is done before those begin. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* of elements from row to row */
@@ -10593,12 +10593,13 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     mixprec_fp_ environment;
     size_t bytes, c_bytes;
     if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
-        (m < 4 && m * n * k > 4096) || !kernels || !kernels->small || d->alpha || d->beta || d->batch > 1 ||
-        d->a_array || d->b_array || d->c_array || d->scale_a.values || d->scale_b.values || d->bias || d->bias_type ||
-        d->activation || d->round || d->overflow || d->row_begin || d->row_end || d->triangle || d->native ||
-        d->packed_size || d->parallel_for || d->workspace || (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u ||
-        !mixprec_is_compute_type_(d->a_type) || !mixprec_is_compute_type_(d->b_type) ||
-        !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
+        (m < 4 && m * n * k > 4096) || !kernels || !kernels->small ||
+        (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
+        (d->beta && mixprec_f64_bits_(*d->beta) << 1 != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
+        d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
+        d->row_begin || d->row_end || d->triangle || d->native || d->packed_size || d->parallel_for || d->workspace ||
+        (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
+        !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
         return 0;
     s = mixprec_small_of_(kernels, d, m, n);
     if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
@@ -10798,8 +10799,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.m = m;
     d.n = n;
     d.k = k;
-    d.alpha = mixprec_f32_bits_(alpha) == 0x3F800000u ? NULL : &wide_alpha; /* 1 */
-    d.beta = mixprec_f32_bits_(beta) << 1 == 0 ? NULL : &wide_beta;         /* 0 */
+    d.alpha = &wide_alpha;
+    d.beta = &wide_beta;
     d.a = a;
     d.a_type = a_type;
     d.lda = lda;

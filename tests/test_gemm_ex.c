@@ -423,7 +423,9 @@ static void draw_problem(int focus) {
         a.layout = (enum layout)random_below(4);
         b.layout = (enum layout)random_below(4);
         c.layout = PICK(((const enum layout[]){ONE_BEHIND_ANOTHER, INTERLEAVED, ARRAY}));
-    } else if (one_in(10))
+    } else if (focus == (ALONE | BATCHES))
+        *(one_in(3) ? &a.layout : one_in(2) ? &b.layout : &c.layout) = ARRAY;
+    else if (one_in(10))
         a.layout = b.layout = c.layout = ARRAY;
     if (draw_large) {
         now.m = draw_large[0];
