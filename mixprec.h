@@ -10585,7 +10585,8 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
    Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
-   their own, but 16 x 16 is done before those begin. */
+   their own, but 16 x 16 is done before those begin. A beta of -0 goes the general way: clang makes a comparison of
+   doubles of a test for both zeros, which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* of elements from row to row */
@@ -10595,7 +10596,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
         (m < 4 && m * n * k > 4096) || !kernels || !kernels->small ||
         (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
-        (d->beta && mixprec_f64_bits_(*d->beta) << 1 != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
+        (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
         d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
         d->row_begin || d->row_end || d->triangle || d->native || d->packed_size || d->parallel_for || d->workspace ||
         (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
