@@ -739,7 +739,7 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.stride_a = a.stride;
     d.stride_b = b.stride;
     d.stride_c = c.stride == now.m * c.ld && one_in(2) ? 0 : c.stride;
-    if (one_in(2)) /* of no matter where there is an array */
+    if (now.alone || one_in(2)) /* of no matter where there is an array */
         d.a = d.b = d.c = slots[SLOT_WORKSPACE];
     if (a.layout == ARRAY)
         d.a_array = (const void *const *)a.pointers;
@@ -888,7 +888,7 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
 #ifdef MIXPREC_NO_STDLIB
     needs_workspace = d.packed_size != 0; /* portable C on the stack cannot read panels */
 #endif
-    if (needs_workspace || one_in(2)) {
+    if (needs_workspace || one_in(now.alone ? 5 : 2)) {
         status = mixprec_gemm_workspace(&d, &best, &least);
         CHECK(status == MIXPREC_OK && least <= best, "workspace: status %d, best %zu, least %zu: %s", (int)status, best,
               least, describe());
@@ -931,7 +931,8 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
 static void run_somehow(mixprec_isa isa) {
     static char how[100];
     mixprec_gemm_desc d = describe_call(isa);
-    int packed = can_pack() && one_in(2), tasks = one_in(2), ranges = !now.triangle && now.m && one_in(3);
+    const unsigned few = now.alone ? 5 : 2;
+    int packed = can_pack() && one_in(few), tasks = one_in(few), ranges = !now.triangle && now.m && one_in(3);
     size_t from, to;
     snprintf(how, sizeof how, "on %s%s%s%s", path_name(isa), packed ? ", packed" : "", tasks ? ", tasks" : "",
              ranges ? ", row ranges" : "");
