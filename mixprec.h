@@ -1808,7 +1808,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 typedef unsigned int mixprec_fp_;
 MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved = _mm_getcsr();
-    if (saved != 0x1F80u)
+    if ((saved & ~0x3Fu) != 0x1F80u) /* but for the flags */
         _mm_setcsr(0x1F80u);
     return saved;
 }
@@ -2058,16 +2058,16 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* A whole product of an A that is not in panels: t[i * ldt + j] = the sum, for all of k, of element (i, p) of A,
-       a_row bytes from row to row and a_step along k, times that of B. Its columns are in groups of tile_columns[wide],
-       b_panel bytes from group to group and b_step along k; the last is whole, or half where wide is 0. May be NULL. */
+    /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for all
+       of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes along
+       k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be NULL. */
     void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
-                  size_t b_step, size_t b_panel, void *t, size_t ldt, int wide);
+                  size_t b_step, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
-       a packed panel of it. `scratch` has direct_bytes and direct_bytes_per_row for each row, aligned to 64. May be
-       NULL. */
+       a packed panel of it, and at most 256 columns. `scratch` has direct_bytes and direct_bytes_per_row for each row,
+       aligned to 64. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -4160,16 +4160,14 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
 }
 
 MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row,
-                                              size_t a_step, const void *b, size_t b_step, size_t b_panel, void *t,
-                                              size_t ldt, int wide) {
-    const size_t size = wide ? 8 : 4, width = 64 / size;
-    size_t i, j;
-    for (j = 0; j < columns; j += width)
-        for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
-            mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), mixprec_min_(width, columns - j),
-                                  depth, (const char *)a + i * a_row, a_row, a_step,
-                                  (const char *)b + j / width * b_panel, b_step, (char *)t + (i * ldt + j) * size, ldt,
-                                  1, wide);
+                                              size_t a_step, const void *b, size_t b_step, void *t, size_t ldt,
+                                              int wide) {
+    const size_t size = wide ? 8 : 4;
+    size_t i;
+    for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
+        mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), columns, depth,
+                              (const char *)a + i * a_row, a_row, a_step, (const char *)b, b_step,
+                              (char *)t + i * ldt * size, ldt, 1, wide);
 }
 
 /* For few rows a part of a chunk at a time: the sums go on from what is there. */
@@ -5846,20 +5844,22 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
 /* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than 4
    rows in all are one row each, taken 4 times. */
 MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
-                                                  size_t a_row, size_t a_step, const void *b, size_t b_step,
-                                                  size_t b_panel, void *t, size_t ldt, int wide) {
-    const size_t size = wide ? 8 : 4, width = 128 / size;
-    size_t i, j, count;
-    for (j = 0; j < columns; j += width)
-        for (i = 0; i < rows; i += count) {
-            size_t row = i, left = rows - i;
-            count = left >= 14 ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
-            if (count > left)
-                row = rows - count;
-            mixprec_tile_at_avx512_(count, mixprec_min_(width, columns - j), depth, (const char *)a + row * a_row,
-                                    count > 1 ? a_row : 0, a_step, (const char *)b + j / width * b_panel, b_step,
-                                    (char *)t + (row * ldt + j) * size, ldt, 1, wide);
-        }
+                                                  size_t a_row, size_t a_step, const void *b, size_t b_step, void *t,
+                                                  size_t ldt, int wide) {
+    const size_t size = wide ? 8 : 4;
+    size_t i, count;
+    if (columns <= 8) { /* vectors of half the size: Zen 4 multiplies two of them at once */
+        mixprec_small_avx2_(rows, columns, depth, a, a_row, a_step, b, b_step, t, ldt, wide);
+        return;
+    }
+    for (i = 0; i < rows; i += count) {
+        size_t row = i, left = rows - i;
+        count = left >= 14 && (left > 24 || left % 4) ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
+        if (count > left)
+            row = rows - count;
+        mixprec_tile_at_avx512_(count, columns, depth, (const char *)a + row * a_row, count > 1 ? a_row : 0, a_step,
+                                (const char *)b, b_step, (char *)t + row * ldt * size, ldt, 1, wide);
+    }
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
@@ -5998,11 +5998,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
 MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width, const char *src, mixprec_dtype type,
                                                         size_t stride, size_t count, size_t depth, int wide) {
     const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
-    size_t i, q, bytes;
-    for (bytes = 0; bytes < depth * size; bytes += 64, dst += 64 / size * width * to_size) {
+    const size_t phase = stride % 64 || (uintptr_t)src % size ? 0 : (uintptr_t)src % 64;
+    size_t i, q, bytes, left;
+    for (bytes = 0; bytes < depth * size; bytes += left, dst += left / size * width * to_size) {
         /* A cache line of each of 16 rows before the next 16: with a power of two between rows they share one set. */
+        left = mixprec_min_(64 - (phase + bytes) % 64, depth * size - bytes);
         for (i = 0; i < width; i += 16) {
-            size_t left = mixprec_min_(64, depth * size - bytes), rows = mixprec_min_(16, count > i ? count - i : 0);
+            const size_t rows = mixprec_min_(16, count > i ? count - i : 0);
             const char *from = src + i * stride + bytes;
             float *to = (float *)(void *)(dst + i * to_size);
             __m512i r[32];
@@ -6040,7 +6042,7 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
 #define MIXPREC_DIRECT_ALONG_ 32  /* depth of what is multiplied at a time where columns lie side by side, */
-#define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns take turns */
+#define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns may take turns */
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
@@ -6475,46 +6477,48 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
     static void (*const kernels[])(mixprec_dtype, const mixprec_direct_along_ *) = {
         mixprec_direct_along_1_avx512_, mixprec_direct_along_2_avx512_, mixprec_direct_along_4_avx512_,
         mixprec_direct_along_8_avx512_};
-    const size_t size = mixprec_size_of_(call->type), rows = call->rows, depth = call->depth;
+    const size_t size = mixprec_size_of_(call->type), rows = call->rows, columns = call->columns, depth = call->depth;
     const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
-    size_t from, to, chunk, end, p, i, j;
+    size_t chunk, end, p, i, j;
     mixprec_direct_along_ d;
+    MIXPREC_ASSERT(columns <= MIXPREC_DIRECT_GROUP_);
     d.width = call->width;
-    for (from = 0; from < call->columns; from = to) {
-        to = mixprec_min_(from + MIXPREC_DIRECT_GROUP_, call->columns);
-        for (chunk = 0; chunk < depth; chunk = end) {
-            end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
-            for (p = chunk; p < end; p += d.depth)
-                for (j = from, d.depth = mixprec_min_(step, end - p); j < to; j += 32) {
-                    mixprec_dtype type = call->type;
-                    d.starts = p == chunk;
-                    d.b = call->b + p * call->stride + j * size;
-                    d.stride = call->stride;
-                    d.lead = call->along == 2 ? 4096 : step * d.stride;
-                    if (to - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
-                        mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, to - j);
-                        d.b = (const char *)call->scratch;
-                        d.stride = 128;
-                        d.lead = 0;
-                        type = MIXPREC_F32;
+    for (chunk = 0; chunk < depth; chunk = end) {
+        end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+        for (p = chunk; p < end; p += d.depth)
+            for (j = 0, d.depth = mixprec_min_(step, end - p); j < columns; j += 32) {
+                mixprec_dtype type = call->type;
+                d.starts = p == chunk;
+                d.b = call->b + p * call->stride + j * size;
+                d.stride = call->stride;
+                d.lead = call->along == 2 ? 4096 : step * d.stride;
+                if (columns - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
+                    for (i = 0; i < d.depth; i++) {
+                        _mm_prefetch(d.b + (step + i) * d.stride, _MM_HINT_T1);
+                        _mm_prefetch(d.b + (step + i) * d.stride + (columns - j) * size - 1, _MM_HINT_T1);
                     }
-                    for (i = 0; i < rows; i += 8) {
-                        const size_t count = rows - i;
-                        d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
-                        d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + (j - from);
-                        kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
-                    }
+                    mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, columns - j);
+                    d.b = (const char *)call->scratch;
+                    d.stride = 128;
+                    d.lead = 0;
+                    type = MIXPREC_F32;
                 }
-            for (i = 0; i < rows; i++)
-                for (j = from; j < to; j += 16) {
-                    const __mmask16 lanes = mixprec_first_lanes_(to - j);
-                    __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + (j - from));
-                    if (chunk || !call->first)
-                        sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
-                    _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
+                for (i = 0; i < rows; i += 8) {
+                    const size_t count = rows - i;
+                    d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
+                    d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + j;
+                    kernels[count < 3 ? count - 1 : count < 5 ? 2 : 3](type, &d);
                 }
-        }
+            }
+        for (i = 0; i < rows; i++)
+            for (j = 0; j < columns; j += 16) {
+                const __mmask16 lanes = mixprec_first_lanes_(columns - j);
+                __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + j);
+                if (chunk || !call->first)
+                    sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
+                _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
+            }
     }
 }
 
@@ -7756,6 +7760,7 @@ enum { MIXPREC_SPLIT_BATCH_, MIXPREC_SPLIT_ROWS_, MIXPREC_SPLIT_COLUMNS_ };
 typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
+    int bare;    /* the sums are the result, but for its type */
     int direct;  /* accumulate in C */
     int nothing; /* alpha or k is 0 */
     int add_c;   /* beta is not 0 */
@@ -7785,7 +7790,8 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_PANELS_ 4   /* how many panels of 64 bytes of columns, */
 #define MIXPREC_FEW_GROUP_ 1024 /* and in how many bytes of columns the sums of a chunk wait */
 #define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
-#define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks */
+#define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
+#define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least */
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
 static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
@@ -7842,31 +7848,74 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     return part;
 }
 
-/* Can a small product read an operand where it lies? */
-static int mixprec_gemm_in_place_(const mixprec_gemm_plan_ *plan, mixprec_dtype type, size_t ld, size_t longest) {
-    return type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && ld * plan->size <= longest;
+/* A product of at most MIXPREC_GEMM_SMALL_ rows, columns and k, all at once: packing would take a quarter of the time of
+   64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. */
+typedef struct mixprec_small_ {
+    const mixprec_kernels_ *kernels;
+    int wide, trans_a, trans_b;
+    size_t m, n, k;
+    const void *a, *b;
+    mixprec_dtype a_type, b_type;
+    size_t lda, ldb;
+    size_t b_panel;          /* bytes from one group of tile_columns columns to the next */
+    size_t a_bytes, b_bytes; /* for such a matrix; 0: none */
+    void *t;
+    size_t ldt;
+} mixprec_small_;
+
+/* Rows that share few sets of the L1 cache are better copied. */
+static void mixprec_small_bytes_(mixprec_small_ *s) {
+    const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
+    const size_t size = s->wide ? 8 : 4;
+    s->b_panel = s->kernels->tile_columns[s->wide] * size;
+    s->a_bytes = s->a_type == type && s->lda * size <= 2048 ? 0 : s->m * s->k * size;
+    s->b_bytes = s->b_type == type && s->ldb * size <= 1024 && !s->trans_b && s->n >= MIXPREC_SMALL_COLUMNS_
+                     ? 0
+                     : mixprec_round_up_(s->n, 16) * s->k * size;
 }
 
-/* Is a part of m x n small enough for one go, with A in rows where it lies or widened in the workspace? */
+/* m x n of d's product, from its beginning. */
+static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m,
+                                        size_t n) {
+    mixprec_small_ s;
+    s.kernels = kernels;
+    s.wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    s.trans_a = d->trans_a == MIXPREC_TRANS;
+    s.trans_b = d->trans_b == MIXPREC_TRANS;
+    s.m = m;
+    s.n = n;
+    s.k = d->k;
+    s.a = d->a;
+    s.b = d->b;
+    s.a_type = d->a_type;
+    s.b_type = d->b_type;
+    s.lda = d->lda ? d->lda : s.trans_a ? m : s.k;
+    s.ldb = d->ldb ? d->ldb : s.trans_b ? s.k : n;
+    s.t = d->c;
+    s.ldt = d->ldc ? d->ldc : n;
+    mixprec_small_bytes_(&s);
+    return s;
+}
+
+/* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
-    size_t tile_columns = plan->kernels->tile_columns[plan->wide];
-    int b_in_place;
+    mixprec_small_ s;
     if (!plan->kernels->small || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
         d->k > MIXPREC_GEMM_SMALL_)
         return 0;
-    /* Its last columns are read by whole vectors. Rows that share few sets of the L1 cache are better packed. */
-    b_in_place = d->trans_b == MIXPREC_NO_TRANS && d->n % (plan->wide ? tile_columns : tile_columns / 2) == 0 &&
-                 mixprec_gemm_in_place_(plan, d->b_type, d->ldb, 1024);
+    s = mixprec_small_of_(plan->kernels, d, m, n);
+    if (plan->panels)
+        s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
+                        ? 0
+                        : mixprec_round_up_(n, plan->kernels->tile_columns[plan->wide]) * d->k * plan->size;
+    else if (n < d->n) /* of a task; another may have too few columns to be read where they lie */
+        s.b_bytes = mixprec_round_up_(n, 16) * d->k * plan->size;
     plan->rows = m;
     plan->columns = n;
     plan->depth = d->k;
     plan->direct_b = 0;
-    plan->a_bytes = mixprec_gemm_in_place_(plan, d->a_type, d->lda, 2048)
-                        ? 0
-                        : mixprec_round_up_(m * d->k * plan->size, MIXPREC_ALIGN_) + MIXPREC_ALIGN_;
-    plan->b_bytes = (plan->panels && mixprec_size_of_(plan->panels_type) == plan->size) || (!plan->panels && b_in_place)
-                        ? 0
-                        : mixprec_round_up_(n, tile_columns) * d->k * plan->size + MIXPREC_ALIGN_;
+    plan->a_bytes = s.a_bytes ? mixprec_round_up_(s.a_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_ : 0;
+    plan->b_bytes = s.b_bytes;
     plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
     return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit;
 }
@@ -7878,6 +7927,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
+    size_t columns = 512; /* for few rows */
     plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
     if (plan->small)
         return;
@@ -7892,6 +7942,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     plan->whole_a = m && m <= plan->rows && d->k <= kernels->block_rows * kernels->block_depth / plan->rows;
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
+    if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
+        columns = MIXPREC_FEW_GROUP_ / plan->size;
     if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
     else if (d->trans_b) /* f64 that is to become fp32 is packed */
@@ -7902,7 +7954,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     if (plan->few) {
         plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
-        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
@@ -7911,7 +7963,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         for (plan->width = 1; plan->width < mixprec_min_(m, kernels->direct_width);)
             plan->width *= 2;
         plan->rows = mixprec_round_up_(m, plan->width);
-        plan->columns = mixprec_min_(512, mixprec_round_up_(n, tile_columns));
+        plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
     for (;;) {
@@ -8052,7 +8104,10 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
         how.overflow = d->overflow;
         how.seed = d->seed;
         how.index = d->offset + (uint64_t)row * d->n + at;
-        if (plan->wide || d->c_type == MIXPREC_F64) {
+        if (plan->bare && !plan->wide && d->c_type != MIXPREC_F64) {
+            count = n - i;
+            mixprec_store_(kernels, c, d->c_type, (const float *)t + i, count, &how);
+        } else if (plan->wide || d->c_type == MIXPREC_F64) {
             double x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
             if (t) {
                 if (plan->wide)
@@ -8088,13 +8143,17 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
             else
                 mixprec_store_f64_(kernels, c, d->c_type, x, count, &how);
         } else {
-            float x[MIXPREC_UNIT_] = {0}, y[MIXPREC_UNIT_];
-            if (t) {
-                mixprec_copy_(x, (const float *)t + i, count * sizeof *x);
-                if (!plan->pieces)
-                    mixprec_gemm_rescale_(plan, x, row, at, count, 0);
-                mixprec_gemm_scale_(plan, x, 0, count, (float)plan->alpha);
+            float x[MIXPREC_UNIT_], y[MIXPREC_UNIT_];
+            const float *from = (const float *)t + i;
+            if (t && !plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
+                mixprec_copy_(x, from, count * sizeof *x);
+                mixprec_gemm_rescale_(plan, x, row, at, count, 0);
+                from = x;
             }
+            if (t)
+                mixprec_scale_(kernels, x, from, count, (float)plan->alpha);
+            for (j = 0; j < count && !t; j++)
+                x[j] = 0;
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
                 mixprec_scale_(kernels, y, y, count, (float)plan->beta);
@@ -8185,18 +8244,17 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
                                  size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
                                  size_t ldt, int first, char *scratch) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t width = kernels->tile_columns[0], j;
-    if (!plan->panels) {
-        kernels->direct(rows, columns, depth, a, plan->width,
-                        d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, column, p)
-                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, column),
-                        d->b_type, d->ldb * mixprec_size_of_(d->b_type), !d->trans_b, t, ldt, first, scratch);
-        return;
-    }
+    const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
+    const int along = plan->panels ? 2 : !d->trans_b;
+    const size_t width = plan->panels ? kernels->tile_columns[0] : along ? MIXPREC_FEW_GROUP_ / sizeof *t : columns;
+    const size_t stride = (plan->panels ? width : d->ldb) * mixprec_size_of_(type);
+    size_t j;
     for (j = 0; j < columns; j += width)
         kernels->direct(rows, mixprec_min_(width, columns - j), depth, a, plan->width,
-                        mixprec_gemm_panel_(plan, d, column + j, p), plan->panels_type,
-                        width * mixprec_size_of_(plan->panels_type), 2, t + j, ldt, first, scratch);
+                        plan->panels ? mixprec_gemm_panel_(plan, d, column + j, p)
+                        : along      ? mixprec_element_(d->b, type, d->ldb, p, column + j)
+                                     : mixprec_element_(d->b, type, d->ldb, column + j, p),
+                        type, stride, along, t + j, ldt, first, scratch);
 }
 
 #if defined(MIXPREC_HAS_AVX2_)
@@ -8229,7 +8287,7 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
     const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
     const size_t group = (plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
     const size_t ld = group * size, b_size = mixprec_size_of_(plan->panels ? plan->panels_type : d->b_type);
-    const int in_place = plan->panels ? b_size == size : mixprec_gemm_in_place_(plan, d->b_type, 0, 0);
+    const int in_place = plan->panels ? b_size == size : d->b_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
     size_t j, q, p, i, width, end, chunk, count, n, line;
     for (j = 0; j < columns; j += group)
@@ -8286,43 +8344,77 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan,
         mixprec_gemm_finish_row_(plan, d, NULL, i, part->column, part->column_end - part->column);
 }
 
-/* Packing would take a quarter of the time of a product of 64 x 64 x 64. */
+/* An operand as stored becomes a matrix of rows of `width`; transposed where along is 0. */
+static void mixprec_small_widen_(const mixprec_small_ *s, char *to, size_t width, const void *src, mixprec_dtype type,
+                                 size_t ld, int along, size_t count, size_t depth) {
+    if (along && ld == count && width == count) { /* no gaps: as one row */
+        width = count *= depth;
+        depth = 1;
+    }
+    s->kernels->pack(to, width, src, type, ld, along, count, depth, s->wide);
+}
+
+/* The buffer has room for b_bytes and a_bytes, and a vector more, for the last row may spill. */
+MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
+    const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
+    const char *a = (const char *)s->a, *b = (const char *)s->b;
+    size_t lda = s->lda, ldb = s->ldb, j, step;
+    if (s->b_bytes) {
+        ldb = s->trans_b || s->n < MIXPREC_SMALL_COLUMNS_ ? mixprec_round_up_(s->n, 16) : s->n;
+        mixprec_small_widen_(s, buffer, ldb, s->b, s->b_type, s->ldb, !s->trans_b, s->n, s->k);
+        b = buffer;
+        buffer += s->b_bytes;
+    }
+    if (s->a_bytes) {
+        lda = s->trans_a ? s->m : s->k;
+        mixprec_small_widen_(s, buffer, lda, s->a, s->a_type, s->lda, 1, lda, s->trans_a ? s->k : s->m);
+        a = buffer;
+    }
+    for (j = 0; j < s->n; j += step) {
+        size_t at = j;
+        for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (s->n - j <= step / 2 || s->n < step);)
+            step /= 2;
+        if (s->n - j < step && s->n >= step && s->b_panel == tile * size)
+            at = s->n - step; /* over columns that are done, where it writes the same again */
+        s->kernels->small(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
+                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
+                          (char *)s->t + at * size, s->ldt, s->wide);
+    }
+}
+
 MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                const mixprec_gemm_range_ *part, char *workspace) {
-    const mixprec_kernels_ *kernels = plan->kernels;
-    const size_t tile_columns = kernels->tile_columns[plan->wide], size = plan->size, rows = part->row_end - part->row;
-    const size_t columns = part->column_end - part->column;
-    const int trans_a = d->trans_a == MIXPREC_TRANS;
-    const char *a = trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
-                            : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
-    const char *b;
-    char *const unpacked_b = workspace + plan->a_bytes, *t = unpacked_b + plan->b_bytes;
-    size_t a_ld = d->lda, b_step = tile_columns * size, b_panel = tile_columns * d->k * size, ldt = columns, i;
-    if (plan->a_bytes) { /* one panel, as if it were of columns */
-        a_ld = trans_a ? rows : d->k;
-        kernels->pack(workspace, a_ld, a, d->a_type, d->lda, 1, a_ld, trans_a ? d->k : rows, plan->wide);
-        a = workspace;
-    }
-    b = unpacked_b;
-    if (plan->panels && !plan->b_bytes)
-        b = mixprec_gemm_panel_(plan, d, part->column, 0);
-    else if (plan->panels)
-        mixprec_gemm_unpack_(plan, d, unpacked_b, part->column, columns, 0, d->k);
-    else if (!plan->b_bytes) {
-        b = mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
-        b_step = d->ldb * size;
-        b_panel = tile_columns * size;
+    const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
+    size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
+    mixprec_small_ s = mixprec_small_of_(plan->kernels, d, rows, columns);
+    char *t = workspace + plan->b_bytes + plan->a_bytes;
+    s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
+                    : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
+    s.b_bytes = plan->b_bytes;
+    if (plan->panels) {
+        s.b = plan->b_bytes ? workspace : mixprec_gemm_panel_(plan, d, part->column, 0);
+        s.ldb = tile_columns;
+        s.b_panel = tile_columns * d->k * size;
+        s.b_bytes = 0;
+        if (plan->b_bytes)
+            mixprec_gemm_unpack_(plan, d, workspace, part->column, columns, 0, d->k);
+        workspace += plan->b_bytes;
     } else
-        mixprec_gemm_pack_(plan, unpacked_b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
-                           part->column, columns, 0, d->k);
+        s.b = s.trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, 0)
+                        : mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
+    s.t = t;
+    s.ldt = columns;
     if (plan->direct) {
-        t = (char *)d->c + (part->row * d->ldc + part->column) * size;
-        ldt = d->ldc;
+        s.t = (char *)d->c + (part->row * d->ldc + part->column) * size;
+        s.ldt = d->ldc;
     }
-    kernels->small(rows, columns, d->k, a, trans_a ? size : a_ld * size, trans_a ? a_ld * size : size, b, b_step,
-                   b_panel, t, ldt, plan->wide);
+    mixprec_small_run_(&s, workspace);
+    if (d->ldc == columns && d->triangle == MIXPREC_FULL && !d->bias && !d->scale_a.values && !d->scale_b.values) {
+        columns *= rows; /* as one row: short ones would take most of the time */
+        rows = 1;
+    }
     for (i = 0; i < rows && !plan->direct; i++)
-        mixprec_gemm_finish_row_(plan, d, t + i * ldt * size, part->row + i, part->column, columns);
+        mixprec_gemm_finish_row_(plan, d, t + i * columns * size, part->row + i, part->column, columns);
     if (plan->mirror)
         mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
 }
@@ -8332,7 +8424,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
     char *a = workspace, *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
-    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows;
+    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows, columns, skew = 0;
+    if ((plan->direct_b || plan->few) && !plan->panels && !d->trans_b && d->ldb * mixprec_size_of_(d->b_type) % 64 == 0)
+        /* malloc likes 16 modulo 64. A shorter first block makes the others begin with a line of the cache. */
+        skew = (uintptr_t)mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column) % 64 / mixprec_size_of_(d->b_type);
+    skew = skew < plan->columns / 2 ? skew : 0;
     MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
@@ -8341,9 +8437,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                            d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
     for (outer = part->row; outer < part->row_end; outer += outer_rows)
-        for (j = part->column; j < part->column_end; j += plan->columns) {
-            size_t columns = mixprec_min_(plan->columns, part->column_end - j), piece = 0;
-            size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end);
+        for (j = part->column; j < part->column_end; j += columns) {
+            size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end), piece = 0;
+            columns = mixprec_min_(plan->columns - (j == part->column ? skew : 0), part->column_end - j);
+            if (part->column_end - j - columns - 1 < skew) /* a line to the last block by itself would be slow */
+                columns -= plan->columns / 2;
             if (!mixprec_gemm_wanted_(d, outer, outer_end - outer, j, columns))
                 continue;
             for (p = 0; p < d->k; p += depth) {
@@ -10555,9 +10653,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         d->triangle = MIXPREC_LOWER;
         plan->mirror = 1;
     }
-    plan->direct = d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && !plan->nothing && !plan->add_c &&
-                   mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias && !d->scale_a.values &&
-                   !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE && d->triangle == MIXPREC_FULL;
+    plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
+                 !d->scale_a.values && !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE;
+    plan->direct = plan->bare && d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && d->triangle == MIXPREC_FULL;
     if (d->packed_size) {
         plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
         plan->panels_type = mixprec_packed_type_(d->b_type);
@@ -10704,6 +10802,73 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 }
 #endif
 
+#if defined(MIXPREC_HAS_AVX2_) && defined(MIXPREC_MALLOC) && MIXPREC_GEMM_STACK > 0
+#define MIXPREC_HAS_AT_ONCE_ 1
+/* Where s->t is NULL, the sums wait on the stack to become c_type. */
+MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    double buffer[MIXPREC_GEMM_STACK / 8 + 2 * MIXPREC_ALIGN_ / 8];
+    char *at = (char *)buffer + (MIXPREC_ALIGN_ - (uintptr_t)buffer % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+    float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes);
+    size_t ldc = s->ldt, rows = s->m, columns = s->n, i;
+    if (!s->t) {
+        s->t = sums;
+        s->ldt = columns;
+    }
+    mixprec_small_run_(s, at);
+    if (s->t != sums)
+        return;
+    if (ldc == columns) {
+        columns *= rows;
+        rows = 1;
+    }
+    for (i = 0; i < rows; i++)
+        mixprec_store_(s->kernels, (char *)c + i * ldc * mixprec_size_of_(c_type), c_type, sums + i * columns, columns,
+                       &how);
+}
+
+/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
+   Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
+   their own, but 16 x 16 is done before those begin. A beta of -0 goes the general way: clang makes a comparison of
+   doubles of a test for both zeros, which would raise the caller's flags. */
+static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
+    const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* of elements from row to row */
+    mixprec_small_ s;
+    mixprec_fp_ environment;
+    size_t bytes, c_bytes;
+    if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
+        (m < 4 && m * n * k > 4096) || !kernels || !kernels->small ||
+        (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
+        (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
+        d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
+        d->row_begin || d->row_end || d->triangle || d->native || d->packed_size || d->parallel_for || d->workspace ||
+        (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
+        !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
+        return 0;
+    s = mixprec_small_of_(kernels, d, m, n);
+    if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
+        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
+        return 0;
+    c_bytes = s.ldt * m * mixprec_size_of_(d->c_type);
+    if (mixprec_overlap_(d->c, c_bytes, d->a, s.lda * (s.trans_a ? k : m) * mixprec_size_of_(d->a_type)) ||
+        mixprec_overlap_(d->c, c_bytes, d->b, s.ldb * (s.trans_b ? n : k) * mixprec_size_of_(d->b_type)))
+        return 0;
+    if (!s.wide && d->c_type != MIXPREC_F32)
+        s.t = NULL;
+    bytes = s.a_bytes + s.b_bytes + (s.t ? 0 : m * n * sizeof(float));
+    if (bytes > MIXPREC_GEMM_STACK)
+        return 0;
+    environment = mixprec_fp_begin_();
+    if (bytes)
+        mixprec_small_run_on_stack_(&s, d->c, d->c_type);
+    else
+        mixprec_small_run_(&s, NULL);
+    mixprec_fp_end_(environment);
+    return 1;
+}
+#endif
+
 /* Fills in what zero stands for in *d. */
 static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
     mixprec_gemm_plan_ plan;
@@ -10759,6 +10924,10 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     mixprec_gemm_desc d;
     if (!desc)
         return MIXPREC_ERR_NULL;
+#ifdef MIXPREC_HAS_AT_ONCE_
+    if (mixprec_gemm_at_once_(desc))
+        return MIXPREC_OK;
+#endif
     d = *desc;
     return mixprec_gemm_do_(&d);
 }
@@ -10886,7 +11055,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.c = c;
     d.c_type = c_type;
     d.ldc = ldc;
-    return mixprec_gemm_do_(&d);
+    return mixprec_gemm_ex(&d);
 }
 #endif
 

@@ -570,6 +570,32 @@ static void test_small_sizes(void) {
             }
 }
 
+/* Products alone, which take a short way where they are small: all sizes around vectors and tiles. */
+static void test_small_products(void) {
+    static const size_t sizes[] = {1,  3,  4,  5,  7,  8,  9,  13, 14, 15, 16, 17, 22, 23, 24,
+                                   25, 28, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 80, 96, 130};
+    static const size_t longest[] = {256, 257, 511, 512, 513};
+    int t;
+    random_state = 24;
+    for (t = 0; t < (test_quick ? 1500 : 20000); t++) {
+        mixprec_dtype a_type = all_dtypes[random_below(DTYPE_COUNT)], b_type = all_dtypes[random_below(DTYPE_COUNT)];
+        problem p;
+        if (random_below(2))
+            b_type = a_type;
+        p = plain_problem(a_type, b_type, all_dtypes[random_below(DTYPE_COUNT)], sizes[random_below(t % 8 ? 20 : 30)],
+                          sizes[random_below(t % 8 ? 25 : 30)], sizes[random_below(t % 8 ? 25 : 30)]);
+        if (t % 3) /* the sums' own type */
+            p.c_type = a_type == MIXPREC_F64 && b_type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+        if (t % 16 == 1)
+            *(t % 3 == 0 ? &p.m : t % 3 == 1 ? &p.n : &p.k) = longest[random_below(5)];
+        randomise(&p);
+        p.alpha = 1;
+        p.beta = 0;
+        p.values = t % 4 ? p.values : SPECIAL;
+        check_paths(&p);
+    }
+}
+
 static void test_all_types(void) {
     static const size_t shapes[][3] = {{5, 9, 20}, {29, 67, 70}, {15, 33, 530}, {1, 70, 600}, {33, 1, 1030}};
     int i, s;
@@ -629,26 +655,29 @@ static void test_few_rows(void) {
     }
 }
 
-/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own, and a chunk
-   of k ends within a line. */
+/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own. With k along
+   them a chunk ends within a line; with n along them there are several blocks of columns, of which the last might be as
+   narrow as a part of a line. */
 static void test_few_rows_lines(void) {
     static const size_t ms[] = {1, 2, 4, 6, 9};
     unsigned shift;
     size_t m;
-    int t, pad;
+    int t, pad, trans;
     random_state = 23;
     for (t = 0; t < DTYPE_COUNT; t++)
         for (m = 0; m < sizeof ms / sizeof *ms; m++)
-            for (pad = 0; pad < 2; pad++)
-                for (shift = 0; shift < 64; shift += test_quick ? 7 : 1) {
-                    problem p = plain_problem(MIXPREC_F32, all_dtypes[t], MIXPREC_F32, ms[m], 37, 576);
-                    p.trans_b = MIXPREC_TRANS;
-                    p.pad_b = pad ? 5 : 64;
-                    if (p.b_type == MIXPREC_F64)
-                        p.a_type = p.c_type = MIXPREC_F64;
-                    placement = 3 * shift + 1; /* A comes first */
-                    check_paths(&p);
-                }
+            for (trans = 0; trans < 2; trans++)
+                for (pad = 0; pad < 2; pad++)
+                    for (shift = 0; shift < 64; shift += test_quick ? 7 : trans ? 1 : 5) {
+                        const size_t n = trans ? 37 : shift % 2 ? 700 : 768;
+                        problem p = plain_problem(MIXPREC_F32, all_dtypes[t], MIXPREC_F32, ms[m], n, trans ? 576 : 24);
+                        p.trans_b = trans ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+                        p.pad_b = pad ? 5 : trans ? 64 : 768 - n;
+                        if (p.b_type == MIXPREC_F64)
+                            p.a_type = p.c_type = MIXPREC_F64;
+                        placement = 3 * shift + 1; /* A comes first */
+                        check_paths(&p);
+                    }
 }
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -1003,7 +1032,8 @@ static void test_native(void) {
         mixprec_dtype a_type = random_below(3) ? MIXPREC_BF16 : all_dtypes[random_below(DTYPE_COUNT)];
         mixprec_dtype b_type = random_below(4) ? a_type : all_dtypes[random_below(DTYPE_COUNT)];
         problem p = plain_problem(a_type, b_type, all_dtypes[random_below(3)], 1 + random_below(t % 8 ? 20 : 200),
-                                  1 + random_below(t % 8 ? 70 : 200), ks[random_below(16)]);
+                                  1 + random_below(t % 8 ? 70 : 200),
+                                  t % 16 == 8 ? 96 : ks[random_below(16)]); /* 96: a whole number of cache lines */
         randomise(&p);
         if (a_type == MIXPREC_BF16 && b_type == MIXPREC_BF16)
             p.values = EXACT;
@@ -1290,12 +1320,12 @@ static void check_error(const mixprec_gemm_desc *desc, mixprec_status want, cons
         check_error(&bad, status, "." #field " = " #value, of_workspace_too);                                          \
     } while (0)
 
-static void test_statuses(void) {
+static void check_statuses(double beta) {
     problem p = plain_problem(MIXPREC_F16, MIXPREC_F16, MIXPREC_F32, 13, 40, 30);
     mixprec_gemm_desc good;
     size_t i, least = 0;
     random_state = 16;
-    p.beta = 0.5;
+    p.beta = beta;
     p.pad_a = p.pad_b = p.pad_c = 4;
     placement = 2;
     prepare(&p);
@@ -1323,6 +1353,12 @@ static void test_statuses(void) {
     for (i = 0; i < (size_t)ISA_COUNT; i++)
         if (!runs_here(all_isas[i]))
             BAD(isa, all_isas[i], MIXPREC_ERR_ISA, 1);
+
+    BAD(bias_type, (mixprec_dtype)MIXPREC_DTYPE_COUNT, MIXPREC_ERR_DTYPE, 1);
+    BAD(activation, (mixprec_activation)0x7FFFFFFF, MIXPREC_ERR_ACTIVATION, 1);
+    BAD(triangle, (mixprec_triangle)0x7FFFFFFF, MIXPREC_ERR_TRIANGLE, 1);
+    BAD(row_end, 14, MIXPREC_ERR_RANGE, 1);
+    BAD(row_begin, 1, MIXPREC_ERR_RANGE, 1);
 
     BAD(lda, 29, MIXPREC_ERR_LEADING_DIMENSION, 1);
     BAD(ldb, 39, MIXPREC_ERR_LEADING_DIMENSION, 1);
@@ -1374,6 +1410,12 @@ static void test_statuses(void) {
         BAD(workspace_size, least - 1, MIXPREC_ERR_WORKSPACE, 0);
         BAD(workspace_size, 0, MIXPREC_ERR_WORKSPACE, 0);
     }
+}
+
+/* Without beta, what takes the short way if nothing is wrong. */
+static void test_statuses(void) {
+    check_statuses(0.5);
+    check_statuses(0);
 }
 
 /* Random small C and A in one buffer. Sharing a byte is an error; disjoint extents are none, nor are blocks side by
@@ -1476,6 +1518,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
         {"gemm: sizes 0 to 63, every pair of operand types", test_small_sizes},
+        {"gemm: small products alone", test_small_products},
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
         {"gemm: few rows", test_few_rows},

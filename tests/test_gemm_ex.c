@@ -246,6 +246,7 @@ typedef struct problem {
     mixprec_transpose trans_a, trans_b;
     size_t m, n, k, batch;
     double alpha, beta;
+    int alone; /* alpha and beta are not given */
     mixprec_dtype bias_type;
     int has_bias, a_is_b;
     mixprec_activation activation;
@@ -381,9 +382,11 @@ static double scale_of(const mixprec_scales *s, const region *memory, size_t i, 
 }
 
 /* What a test is about; the rest is then left out more often than not. */
-enum { BATCHES = 1, SCALES = 2, BIAS = 4, ROUNDING = 8, TRIANGLES = 16, A_IS_B = 32, EVERYTHING = 63 };
+enum { BATCHES = 1, SCALES = 2, BIAS = 4, ROUNDING = 8, TRIANGLES = 16, A_IS_B = 32, EVERYTHING = 63, ALONE = 64 };
 
 static int wanted(int focus, int feature) {
+    if (focus & ALONE)
+        return focus & feature;
     return focus & feature ? !one_in(4) : one_in(12);
 }
 
@@ -420,7 +423,9 @@ static void draw_problem(int focus) {
         a.layout = (enum layout)random_below(4);
         b.layout = (enum layout)random_below(4);
         c.layout = PICK(((const enum layout[]){ONE_BEHIND_ANOTHER, INTERLEAVED, ARRAY}));
-    } else if (one_in(10))
+    } else if (focus == (ALONE | BATCHES))
+        *(one_in(3) ? &a.layout : one_in(2) ? &b.layout : &c.layout) = ARRAY;
+    else if (one_in(10))
         a.layout = b.layout = c.layout = ARRAY;
     if (draw_large) {
         now.m = draw_large[0];
@@ -434,6 +439,11 @@ static void draw_problem(int focus) {
     }
     now.alpha = one_in(2) ? 1 : one_in(15) ? 0 : PICK(factors);
     now.beta = one_in(2) ? 0 : PICK(factors);
+    if (focus & ALONE) {
+        now.alpha = 1;
+        now.beta = 0;
+        now.alone = 1;
+    }
     now.values = one_in(4) ? SPECIAL : PLAIN;
     if (wanted(focus, A_IS_B)) {
         now.a_is_b = 1;
@@ -460,6 +470,10 @@ static void draw_problem(int focus) {
         now.has_bias = !one_in(4);
         now.bias_type = PICK(all_dtypes);
         now.activation = finishes_in_f64() ? (mixprec_activation)random_below(2) : (mixprec_activation)random_below(6);
+        if (now.alone && one_in(2)) {
+            now.bias_type = MIXPREC_F32;
+            now.activation = MIXPREC_ACTIVATION_NONE;
+        }
     }
     make_operand(&a, &a_memory, SLOT_A, now.trans_a ? now.k : now.m, now.trans_a ? now.m : now.k, 0, 1);
     if (now.a_is_b) {
@@ -713,8 +727,8 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.m = now.m;
     d.n = now.n;
     d.k = now.k;
-    d.alpha = now.alpha == 1 && one_in(2) ? NULL : &now.alpha;
-    d.beta = now.beta == 0 && one_in(2) ? NULL : &now.beta;
+    d.alpha = now.alpha == 1 && (now.alone || one_in(2)) ? NULL : &now.alpha;
+    d.beta = now.beta == 0 && (now.alone || one_in(2)) ? NULL : &now.beta;
     d.a_type = a.type;
     d.b_type = b.type;
     d.c_type = c.type;
@@ -725,6 +739,8 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.stride_a = a.stride;
     d.stride_b = b.stride;
     d.stride_c = c.stride == now.m * c.ld && one_in(2) ? 0 : c.stride;
+    if (now.alone || one_in(2)) /* of no matter where there is an array */
+        d.a = d.b = d.c = slots[SLOT_WORKSPACE];
     if (a.layout == ARRAY)
         d.a_array = (const void *const *)a.pointers;
     else
@@ -872,7 +888,7 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
 #ifdef MIXPREC_NO_STDLIB
     needs_workspace = d.packed_size != 0; /* portable C on the stack cannot read panels */
 #endif
-    if (needs_workspace || one_in(2)) {
+    if (needs_workspace || one_in(now.alone ? 5 : 2)) {
         status = mixprec_gemm_workspace(&d, &best, &least);
         CHECK(status == MIXPREC_OK && least <= best, "workspace: status %d, best %zu, least %zu: %s", (int)status, best,
               least, describe());
@@ -915,7 +931,8 @@ static void run_rows(mixprec_gemm_desc d, size_t row_begin, size_t row_end) {
 static void run_somehow(mixprec_isa isa) {
     static char how[100];
     mixprec_gemm_desc d = describe_call(isa);
-    int packed = can_pack() && one_in(2), tasks = one_in(2), ranges = !now.triangle && now.m && one_in(3);
+    const unsigned few = now.alone ? 5 : 2;
+    int packed = can_pack() && one_in(few), tasks = one_in(few), ranges = !now.triangle && now.m && one_in(3);
     size_t from, to;
     snprintf(how, sizeof how, "on %s%s%s%s", path_name(isa), packed ? ", packed" : "", tasks ? ", tasks" : "",
              ranges ? ", row ranges" : "");
@@ -953,6 +970,12 @@ static void run_random(int focus, uint64_t seed, int count) {
 
 static void test_nothing_special(void) {
     run_random(0, 1, 400);
+}
+/* A small product alone takes a short way, any single thing more must keep it from that. */
+static void test_one_thing(void) {
+    int feature;
+    for (feature = 0; feature <= EVERYTHING; feature = feature ? 2 * feature : 1)
+        run_random(ALONE | feature, 30 + (uint64_t)feature, 150);
 }
 static void test_batches(void) {
     run_random(BATCHES, 2, 500);
@@ -1791,6 +1814,7 @@ int main(int argc, char **argv) {
         void (*run)(void);
     } tests[] = {
         {"gemm_ex: few options", test_nothing_special},
+        {"gemm_ex: one option, or none", test_one_thing},
         {"gemm_ex: batches", test_batches},
         {"gemm_ex: scales", test_scales},
         {"gemm_ex: bias and activations", test_bias},
