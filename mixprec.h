@@ -465,7 +465,7 @@ typedef struct mixprec_statistics {
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
-       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-21 of themselves, noise also within
+       becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-20 of themselves, noise also within
        2^-48 of signal; see mixprec_stats. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
@@ -1178,11 +1178,11 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
    how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. The
-   sums have the same bits on every path: element i is in lane i % 16 of group i / 64. The squares of a group are formed
-   and its four in a lane added, as (0 + 1) + (2 + 3), in fp32 (x - q is rounded to it, too); each lane's f64 sum takes
-   those of the groups in order; then lanes i and i + 8 are added, i and i + 4, and so on. A group from f64, or one whose
-   largest finite magnitude is neither zero nor in [2^-48, 2^60), stays in f64 instead and adds its elements to the
-   lanes one by one. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
+   sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a group are
+   added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then lanes i and i + 16
+   are, which are added to 16 sums in f64, group by group; then sums i and i + 8 are added, i and i + 4, and so on. From
+   f64, and in a group whose largest finite magnitude is neither zero nor in [2^-48, 2^60), elements are squared in f64
+   instead and added one by one to sum i % 16. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
    policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
@@ -1975,24 +1975,33 @@ typedef struct mixprec_step_ {
 #ifndef MIXPREC_NO_CONVERT
 /* What mixprec_stats has gathered so far. Element i of the array goes to lane i % 16 of the sums. */
 #define MIXPREC_TALLY_LANES_ 16
+#define MIXPREC_TALLY_GROUP_ 256                      /* elements whose squares are added in fp32 */
+#define MIXPREC_TALLY_EXPONENTS_ (16 * MIXPREC_UNIT_) /* that are counted at a time */
 typedef struct mixprec_tally_ {
     mixprec_statistics *stats;
     double signal[MIXPREC_TALLY_LANES_], noise[MIXPREC_TALLY_LANES_];
     uint64_t amax, min_nonzero; /* as f64 bits; Inf for none */
-    /* Exponents in the window of 16 from `window` (modulo 256) as bit planes: of planes[s] elements the distance from
-       `window` has all the bits of s. Those outside are in stats->exponents; how many since the window was moved. */
-    uint64_t planes[16], missed;
-    uint32_t window;
+#if defined(MIXPREC_HAS_AVX2_)
+    /* At `exponents`, aligned, up to MIXPREC_TALLY_EXPONENTS_ not yet counted, then 2 x 8 planes of MIXPREC_UNIT_ bytes.
+       Those counted that are in the window of 16 from `window` (modulo 256) are numbers of 8 bits there: bit b of byte i
+       of plane [h][k] is bit k of how many exponents at place i are 8 h + b above `window`. Others are in
+       stats->exponents: `missed` since the window was moved, `largest` among the last 64 with such. `counted`: how often
+       exponents were counted since the planes were empty. */
+    uint8_t *exponents, room[MIXPREC_TALLY_EXPONENTS_ + 16 * MIXPREC_UNIT_ + 63];
+    uint32_t pending, counted, missed, window, largest;
+#endif
     /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
        that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
     int32_t max, vanishing, normal, min_normal, shift;
+    double wide_vanishing, wide_normal; /* the second and third, also of f32 */
+    int wide;                           /* do the kernels from f64 know the format? */
     /* Numbers with exponents between these are no extremes, do not overflow, and their squares fit fp32; those above
        `usual`, too, stay normal. */
     uint32_t low, high, usual;
 } mixprec_tally_;
 
-/* mixprec_stats squares in fp32 where the largest magnitude of a group of MIXPREC_UNIT_ elements is zero or from 2^-48
-   to below 2^60, as fp32 bits: no square overflows, and one that underflows is below 2^-53 of the largest. */
+/* mixprec_stats squares in fp32 where the largest magnitude of a group is zero or from 2^-48 to below 2^60, as fp32
+   bits: no sum overflows, and a square that underflows is below 2^-53 of the largest. */
 #define MIXPREC_SQUARES_FROM_ 0x27800000
 #define MIXPREC_SQUARES_BELOW_ 0x5D800000
 #endif
@@ -2011,12 +2020,12 @@ typedef struct mixprec_kernels_ {
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
 #ifndef MIXPREC_NO_CONVERT
-    /* mixprec_stats to nearest even: whole groups of MIXPREC_UNIT_ up to the first one with Inf, NaN or a size whose
-       square needs f64. Returns how many elements that were. May be NULL. */
+    /* mixprec_stats to nearest even: whole groups of MIXPREC_TALLY_GROUP_ up to the first one with Inf, NaN or a size
+       whose square needs f64. Returns how many elements that were. Last, with n of 0, ends the counting of exponents.
+       May be NULL. */
     size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
-    /* The same from f64, in any mode: src[i] becomes the number q[i], which is no NaN. n is below 2^31. Up to the first
-       group with Inf or NaN. */
-    size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, const float *q, size_t n);
+    /* The same from f64, groups of MIXPREC_UNIT_, up to the first one with Inf or NaN. */
+    size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, size_t n);
 #endif
 
     /* lanes[i % MIXPREC_LANES_] += term of element i: see mixprec_reduce. x, and for MIXPREC_DOT y, of f32, f16
@@ -2843,23 +2852,6 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
     }
     return (int)found;
 }
-
-#ifndef MIXPREC_NO_CONVERT
-/* Counts from the bit planes, and a new window: two binades above `exponent`, 13 below. */
-static void mixprec_tally_window_(mixprec_tally_ *t, uint32_t exponent) {
-    uint32_t bit, set;
-    for (bit = 1; bit < 16; bit <<= 1)
-        for (set = 0; set < 16; set++)
-            if (!(set & bit))
-                t->planes[set] -= t->planes[set | bit];
-    for (set = 0; set < 16; set++) {
-        t->stats->exponents[(t->window + set) & 0xFF] += t->planes[set];
-        t->planes[set] = 0;
-    }
-    t->window = (exponent - 13) & 0xFF;
-    t->missed = 0;
-}
-#endif
 
 #ifndef MIXPREC_NO_GEMM
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
@@ -3713,95 +3705,219 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
 #ifndef MIXPREC_NO_CONVERT
 /* ---- statistics ---- */
 
-/* The exponents of a group that are not in the window. The window moves when there are many. */
-MIXPREC_NOINLINE_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents, uint64_t others) {
-    uint32_t largest = 0;
-    size_t i;
-    for (i = 0; i < MIXPREC_UNIT_; i++) {
-        uint64_t other = others >> i & 1;
-        t->stats->exponents[exponents[i]] += other;
-        t->missed += other;
-        largest = exponents[i] > largest ? exponents[i] : largest;
-    }
-    if (t->missed > 256)
-        mixprec_tally_window_(t, largest);
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_total_avx2_(__m256i x) {
+    __m128i y = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4E));
+    return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(y, _mm_shuffle_epi32(y, 0xB1)));
 }
 
-/* Thresholds that the extremes so far imply; new ones as fp32 bits, min_nonzero may be 0 for none. */
-static void mixprec_tally_range_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
+MIXPREC_INLINE uint8_t *mixprec_tally_plane_(const mixprec_tally_ *t, int half, int plane) {
+    return t->exponents + MIXPREC_TALLY_EXPONENTS_ + MIXPREC_UNIT_ * (8 * half + plane);
+}
+
+/* Distances from the window of 32 exponents; where they are above 15, with the top bit set. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_tally_distances_avx2_(__m256i exponents, __m256i window) {
+    return _mm256_adds_epu8(_mm256_sub_epi8(exponents, window), _mm256_set1_epi8(0x70));
+}
+
+/* Counts those exponents of four times MIXPREC_UNIT_ that are not in the window. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_others_(mixprec_tally_ *t, const uint8_t *exponents) {
+    const __m256i window = _mm256_set1_epi8((char)t->window), zero = _mm256_setzero_si256();
+    int i, j;
+    for (i = 0; i < 4 * MIXPREC_UNIT_; i += 32, exponents += 32) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)exponents);
+        uint32_t others = (uint32_t)_mm256_movemask_epi8(mixprec_tally_distances_avx2_(x, window));
+        uint32_t zeros = others & (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(x, zero));
+        t->stats->exponents[0] += (uint64_t)_mm_popcnt_u32(zeros);
+        others -= zeros;
+        if (others) {
+            t->missed += (uint32_t)_mm_popcnt_u32(others);
+            t->largest = 0;
+            for (j = 0; j < 32; j++) {
+                t->stats->exponents[exponents[j]] += others >> j & 1;
+                t->largest = exponents[j] > t->largest ? exponents[j] : t->largest;
+            }
+        }
+    }
+}
+
+/* Exchanges the upper 8 - step bits of bytes in x[j] with the lower ones in x[j + step]; bits of `mask` in each 8. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_exchange_avx2_(__m256i x[8], const int step, const int mask) {
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) if (!(j & step)) {
+        __m256i changed = _mm256_xor_si256(_mm256_srli_epi16(x[j], step), x[j + step]);
+        changed = _mm256_and_si256(changed, _mm256_set1_epi8((char)mask));
+        x[j + step] = _mm256_xor_si256(x[j + step], changed);
+        x[j] = _mm256_xor_si256(x[j], _mm256_slli_epi16(changed, step));
+    }
+}
+
+/* The planes' numbers to the counts of exponents: eight planes of bits become eight of the numbers' bytes. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(mixprec_tally_ *t) {
+    const __m256i zero = _mm256_setzero_si256();
+    int half, part, j;
+    for (half = 0; half < 2; half++)
+        for (part = 0; part < 2; part++) {
+            __m256i *planes = (__m256i *)(void *)mixprec_tally_plane_(t, half, 0) + part, x[8];
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                x[j] = _mm256_loadu_si256(planes + 2 * j);
+                _mm256_storeu_si256(planes + 2 * j, zero);
+            }
+            mixprec_exchange_avx2_(x, 4, 0x0F);
+            mixprec_exchange_avx2_(x, 2, 0x33);
+            mixprec_exchange_avx2_(x, 1, 0x55);
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++)
+                t->stats->exponents[(t->window + 8 * (uint32_t)half + (uint32_t)j) & 0xFF] +=
+                mixprec_total_avx2_(_mm256_sad_epu8(x[j], zero));
+        }
+    t->counted = 0;
+}
+
+/* After the exponents in the buffer have been counted. The planes have room for 15 times 16 groups. The window moves when
+   many have missed it: to two binades above the largest of the last group with such, and 13 below. */
+static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
+    int k;
+    for (k = 0; others >> k; k++)
+        if (others >> k & 1)
+            mixprec_tally_others_(t, t->exponents + 4 * MIXPREC_UNIT_ * k);
+    t->pending = 0;
+    if (++t->counted == 15 || t->missed > 256)
+        mixprec_tally_planes_(t);
+    if (t->missed > 256) {
+        t->window = (t->largest - 13) & 0xFF;
+        t->missed = 0;
+    }
+}
+
+/* Adds three bits of each place: *sum becomes the lower bit of their sum, the upper one is returned. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_carry_avx2_(__m256i *sum, __m256i a, __m256i b) {
+    __m256i either = _mm256_xor_si256(*sum, a);
+    __m256i carry = _mm256_or_si256(_mm256_and_si256(*sum, a), _mm256_and_si256(either, b));
+    *sum = _mm256_xor_si256(either, b);
+    return carry;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_carry4_avx2_(__m256i sum[2], __m256i table, const __m256i x[4]) {
+    __m256i a = mixprec_carry_avx2_(sum, _mm256_shuffle_epi8(table, x[0]), _mm256_shuffle_epi8(table, x[1]));
+    __m256i b = mixprec_carry_avx2_(sum, _mm256_shuffle_epi8(table, x[2]), _mm256_shuffle_epi8(table, x[3]));
+    return mixprec_carry_avx2_(sum + 1, a, b);
+}
+
+/* Counts the exponents in the buffer, which is full, in two halves of each 64. A shuffle makes bytes with one bit set of
+   distances, or none where the top bit is set. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_count_avx2_(mixprec_tally_ *t) {
+    const __m256i window = _mm256_set1_epi8((char)t->window);
+    const __m256i low = _mm256_broadcastsi128_si256(_mm_set_epi64x(0, (int64_t)0x8040201008040201u));
+    const __m256i high = _mm256_slli_si256(low, 8);
+    int part, half, j, k, others = 0;
+    for (part = 0; part < 2; part++) {
+        __m256i *planes = (__m256i *)(void *)mixprec_tally_plane_(t, 0, 0) + part;
+        __m256i lows[2], highs[2], fours[2][4];
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            lows[j] = _mm256_loadu_si256(planes + 2 * j);
+            highs[j] = _mm256_loadu_si256(planes + 16 + 2 * j);
+        }
+        for (k = 0; k < 4; k++) {
+            const uint8_t *at = t->exponents + 4 * MIXPREC_UNIT_ * k;
+            __m256i x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_tally_distances_avx2_(
+                _mm256_loadu_si256((const __m256i *)(const void *)(at + MIXPREC_UNIT_ * j) + part), window);
+            if (_mm256_movemask_epi8(_mm256_or_si256(_mm256_or_si256(x[0], x[1]), _mm256_or_si256(x[2], x[3]))))
+                others |= 1 << k;
+            fours[0][k] = mixprec_carry4_avx2_(lows, low, x);
+            fours[1][k] = mixprec_carry4_avx2_(highs, high, x);
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            _mm256_storeu_si256(planes + 2 * j, lows[j]);
+            _mm256_storeu_si256(planes + 16 + 2 * j, highs[j]);
+        }
+        for (half = 0; half < 2; half++, planes += 16) {
+            __m256i four = _mm256_loadu_si256(planes + 4), eight = _mm256_loadu_si256(planes + 6), a, b;
+            a = mixprec_carry_avx2_(&four, fours[half][0], fours[half][1]);
+            b = mixprec_carry_avx2_(&four, fours[half][2], fours[half][3]);
+            a = mixprec_carry_avx2_(&eight, a, b);
+            _mm256_storeu_si256(planes + 4, four);
+            _mm256_storeu_si256(planes + 6, eight);
+            for (j = 4; j < 8; j++) {
+                const __m256i x = _mm256_loadu_si256(planes + 2 * j);
+                _mm256_storeu_si256(planes + 2 * j, _mm256_xor_si256(x, a));
+                a = _mm256_and_si256(x, a);
+            }
+        }
+    }
+    mixprec_tally_counted_(t, others);
+}
+
+/* Counts what is left, with distances of 0 after it. */
+MIXPREC_AVX2_ static size_t mixprec_tally_rest_(mixprec_tally_ *t) {
+    const __m256i window = _mm256_set1_epi8((char)t->window);
+    t->stats->exponents[t->window] -= MIXPREC_TALLY_EXPONENTS_ - t->pending;
+    for (; t->pending < MIXPREC_TALLY_EXPONENTS_; t->pending += 32)
+        _mm256_storeu_si256((__m256i *)(void *)(t->exponents + t->pending), window);
+    mixprec_tally_count_avx2_(t);
+    mixprec_tally_planes_(t);
+    return 0;
+}
+
+/* Thresholds that the extremes so far imply; new ones as f64 bits, min_nonzero may be 0 or Inf for none. */
+static void mixprec_tally_range_(mixprec_tally_ *t, uint64_t amax, uint64_t min_nonzero) {
     const int64_t max = t->max < MIXPREC_SQUARES_BELOW_ ? t->max >> 23 : MIXPREC_SQUARES_BELOW_ >> 23;
     const int64_t min = (MIXPREC_SQUARES_FROM_ >> 23) - 1, subnormal = (t->min_normal >> 23) - 1;
-    uint64_t bits = mixprec_f32_bits_to_f64_bits_(amax);
     int64_t exponent;
-    t->amax = bits > t->amax ? bits : t->amax;
-    bits = mixprec_f32_bits_to_f64_bits_(min_nonzero);
-    t->min_nonzero = min_nonzero && bits < t->min_nonzero ? bits : t->min_nonzero;
+    t->amax = amax > t->amax ? amax : t->amax;
+    t->min_nonzero = min_nonzero && min_nonzero < t->min_nonzero ? min_nonzero : t->min_nonzero;
     exponent = (int64_t)(t->amax >> 52) - 1023 + 127;
     t->high = (uint32_t)(exponent < 0 ? 0 : exponent < max ? exponent : max);
     exponent = (int64_t)(t->min_nonzero >> 52) - 1023 + 127;
     t->low = (uint32_t)(exponent > 255 ? 255 : exponent > min ? exponent : min);
     t->usual = (int64_t)t->low > subnormal ? t->low : (uint32_t)subnormal;
 }
+static void mixprec_tally_range_f32_(mixprec_tally_ *t, uint32_t amax, uint32_t min_nonzero) {
+    mixprec_tally_range_(t, mixprec_f32_bits_to_f64_bits_(amax), mixprec_f32_bits_to_f64_bits_(min_nonzero));
+}
 
-/* The same for a number in memory. gcc would gather counters into vectors, which takes longer than to add each. */
-#if defined(__GNUC__)
-#define MIXPREC_KEEP_STORED_(x) __asm__("" : "+m"(x))
+/* The sums of a group's squares, 32 lanes in fp32, to the lanes' sums in f64. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_lanes_avx2_(double *sums, __m256 lanes[4]) {
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) MIXPREC_KEEP_(lanes[j]);
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        __m256 sum = _mm256_add_ps(lanes[j], lanes[j + 2]);
+        double *to = sums + 8 * j;
+        MIXPREC_KEEP_(sum);
+        _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), _mm256_cvtps_pd(_mm256_castps256_ps128(sum))));
+        to += 4;
+        _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), _mm256_cvtps_pd(_mm256_extractf128_ps(sum, 1))));
+    }
+}
+
+/* Of most 64 elements none is a new extreme, overflows or does not become a normal number, as their exponents tell. There
+   the error of x, rounded to the nearest number of the format, is that of x (2^shift - 1), rounded to fp32: as 2^shift x
+   is a whole number of the units that both are rounded to, and where the product is in the binade below that of
+   2^shift x, in which the unit is half as large, x is within a quarter of a unit of a power of two. Elsewhere and in the
+   next MIXPREC_GENERAL_ - 1 times 64 elements (where they are frequent, to change costs more than it saves) not x but
+   1.5 of the least normal number, if that is larger, is multiplied by 2^shift. Those that may have extremes are looked
+   at once more; every MIXPREC_FRESH_ groups with such the extremes so far are made known. */
+#define MIXPREC_GENERAL_ 7
+#define MIXPREC_FRESH_ 4
+
+/* Keeps compilers from making two jumps of `x = ...; if (x)`: the first would depend on the data, unpredictably. */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define MIXPREC_NO_BRANCH_(x) __asm__("" : "+r"(x))
 #else
-#define MIXPREC_KEEP_STORED_(x) ((void)0)
+#define MIXPREC_NO_BRANCH_(x) ((void)0)
 #endif
 
-/* 64 distances from the window's first exponent as four bit planes, those in the window alone. Counting sets of planes
-   instead of the 16 distances takes a third of the operations. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(uint64_t *planes, uint64_t in, uint64_t a, uint64_t b,
-                                                               uint64_t c, uint64_t d) {
-    uint64_t ab = a & b, ac = a & c, ad = a & d, bc = b & c, bd = b & d, cd = c & d;
-#define MIXPREC_COUNT_(set, mask)                                                                                      \
-    planes[set] += (uint64_t)_mm_popcnt_u64(mask);                                                                     \
-    MIXPREC_KEEP_STORED_(planes[set]);
-    MIXPREC_COUNT_(0, in)
-    MIXPREC_COUNT_(1, a)
-    MIXPREC_COUNT_(2, b)
-    MIXPREC_COUNT_(3, ab)
-    MIXPREC_COUNT_(4, c)
-    MIXPREC_COUNT_(5, ac)
-    MIXPREC_COUNT_(6, bc)
-    MIXPREC_COUNT_(7, ab & c)
-    MIXPREC_COUNT_(8, d)
-    MIXPREC_COUNT_(9, ad)
-    MIXPREC_COUNT_(10, bd)
-    MIXPREC_COUNT_(11, ab & d)
-    MIXPREC_COUNT_(12, cd) MIXPREC_COUNT_(13, ac & d) MIXPREC_COUNT_(14, bc & d) MIXPREC_COUNT_(15, ab & cd)
-#undef MIXPREC_COUNT_
-}
+/* What these find in one group. */
+typedef struct mixprec_found_ {
+    uint64_t zero, overflow, underflow, subnormal; /* underflow and subnormal: also zero and what becomes zero */
+} mixprec_found_;
 
-/* Squares of 64 numbers, four of a lane in fp32, to the lanes' sums in f64. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_squares_avx2_(__m256d sum[4], const __m256 x[8]) {
-    __m256 s[8];
-    int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-        s[j] = _mm256_mul_ps(x[j], x[j]);
-        MIXPREC_KEEP_(s[j]);
-    }
-    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        s[j] = _mm256_add_ps(s[j], s[j + 2]);
-        s[j + 4] = _mm256_add_ps(s[j + 4], s[j + 6]);
-        MIXPREC_KEEP_(s[j]);
-        MIXPREC_KEEP_(s[j + 4]);
-        s[j] = _mm256_add_ps(s[j], s[j + 4]);
-        sum[2 * j] = _mm256_add_pd(sum[2 * j], _mm256_cvtps_pd(_mm256_castps256_ps128(s[j])));
-        sum[2 * j + 1] = _mm256_add_pd(sum[2 * j + 1], _mm256_cvtps_pd(_mm256_extractf128_ps(s[j], 1)));
-    }
+static void mixprec_tally_found_(mixprec_statistics *stats, const mixprec_found_ *found) {
+    stats->zero += found->zero;
+    stats->overflow += found->overflow;
+    stats->underflow += found->underflow - found->zero;
+    stats->subnormal += found->subnormal - found->underflow;
 }
-
-/* Most groups have no number that is a new extreme, overflows or does not become a normal number, as their exponents
-   tell. There |x| to the nearest of the format is found by adding half of a last place as an integer and dropping the
-   bits below: ties go away from zero, which the size of the error does not show. Other groups and MIXPREC_GENERAL_
-   after each (where they are frequent, to change costs more than it saves) round x of exponent E by adding and
-   subtracting 1.5 2^(E + shift), whose last place is that of the format's number beside x; E is at least that of the
-   least normal number. Those that may have extremes are looked at once more; every MIXPREC_FRESH_ of them the extremes
-   so far are made known. */
-#define MIXPREC_GENERAL_ 8
-#define MIXPREC_FRESH_ 8
 
 MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
     __m128i y = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
@@ -3809,254 +3925,258 @@ MIXPREC_AVX2_ static uint32_t mixprec_largest_avx2_(__m256i x) {
     return (uint32_t)_mm_cvtsi128_si32(_mm_max_epu32(y, _mm_shuffle_epi32(y, 0xB1)));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_mask64_avx2_(__m256i a, __m256i b) {
-    return (uint64_t)(uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
-}
-
-/* Counts 64 exponents. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_exponents_avx2_(mixprec_tally_ *t, const __m256i exponents[2]) {
-    const __m256i window = _mm256_set1_epi8((char)t->window), last = _mm256_set1_epi8(15);
-    __m256i distance[2];
-    uint64_t in, plane[4];
-    int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) distance[j] = _mm256_sub_epi8(exponents[j], window);
-    in = mixprec_mask64_avx2_(_mm256_cmpeq_epi8(_mm256_min_epu8(distance[0], last), distance[0]),
-                              _mm256_cmpeq_epi8(_mm256_min_epu8(distance[1], last), distance[1]));
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) plane[j] =
-        in & mixprec_mask64_avx2_(_mm256_slli_epi16(distance[0], 7 - j), _mm256_slli_epi16(distance[1], 7 - j));
-    mixprec_tally_planes_(t->planes, in, plane[0], plane[1], plane[2], plane[3]);
-    if (~in) {
-        const __m256i zero = _mm256_setzero_si256();
-        uint64_t zeros =
-            ~in & mixprec_mask64_avx2_(_mm256_cmpeq_epi8(exponents[0], zero), _mm256_cmpeq_epi8(exponents[1], zero));
-        t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
-        if (~in & ~zeros) {
-            uint8_t bytes[64];
-            _mm256_storeu_si256((__m256i *)(void *)bytes, exponents[0]);
-            _mm256_storeu_si256((__m256i *)(void *)(bytes + 32), exponents[1]);
-            mixprec_tally_others_(t, bytes, ~in & ~zeros);
-        }
-    }
-}
-
 /* How many of 8 lanes are set. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_count_avx2_(__m256i lanes) {
     return (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
 }
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_total_avx2_(__m256i x) {
-    __m128i y = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    y = _mm_add_epi32(y, _mm_shuffle_epi32(y, 0x4E));
-    return (uint32_t)_mm_cvtsi128_si32(_mm_add_epi32(y, _mm_shuffle_epi32(y, 0xB1)));
-}
 
-/* Extremes, zeros and overflow of a group, and the errors of what overflows. Returns 0 when its squares need f64. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally_extremes_avx2_(mixprec_tally_ *t, __m256 error[8],
-                                                                     const float *src, __m256i *amax, __m256i *least) {
+/* Extremes, zeros and overflow of 64 elements, and the errors of what overflows. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_extremes_avx2_(const mixprec_tally_ *t, mixprec_found_ *found,
+                                                                      __m256 error[8], const float *src,
+                                                                      __m256i *largest, __m256i *least) {
     const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256(), max = _mm256_set1_epi32(t->max);
-    __m256i largest = zero, smallest = _mm256_set1_epi32(-1);
-    uint64_t zeros = 0;
     int j;
-    /* Less 1, so that zero is not the smallest. */
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
         __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-        largest = _mm256_max_epi32(largest, magnitude);
-        smallest = _mm256_min_epu32(smallest, _mm256_sub_epi32(magnitude, one));
-        zeros += mixprec_count_avx2_(_mm256_cmpeq_epi32(magnitude, zero));
+        __m256i over = _mm256_cmpgt_epi32(magnitude, max);
+        *largest = _mm256_max_epi32(*largest, magnitude);
+        *least = _mm256_min_epu32(*least, _mm256_sub_epi32(magnitude, one)); /* less 1, so that zero is not the least */
+        error[j] = _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
+                                    _mm256_castsi256_ps(over));
+        found->zero += mixprec_count_avx2_(_mm256_cmpeq_epi32(magnitude, zero));
+        found->overflow += mixprec_count_avx2_(over);
     }
-    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_BELOW_ - 1))) ||
-        (!_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(MIXPREC_SQUARES_FROM_ - 1))) &&
-         !_mm256_testz_si256(largest, largest)))
-        return 0;
-    *amax = _mm256_max_epi32(*amax, largest);
-    *least = _mm256_min_epu32(*least, smallest);
-    if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, max)))
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-            __m256i magnitude =
-                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-            __m256i over = _mm256_cmpgt_epi32(magnitude, max);
-            error[j] =
-                _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
-                                 _mm256_castsi256_ps(over));
-            t->stats->overflow += mixprec_count_avx2_(over);
-        }
-    t->stats->zero += zeros;
-    t->stats->underflow -= zeros;
-    return 1;
 }
 
 /* Is one of 64 exponents at most `low`, or at least `high`? */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_beyond_avx2_(const __m256i exponents[2], __m256i low, __m256i high) {
     __m256i largest = _mm256_max_epu8(exponents[0], exponents[1]), least = _mm256_min_epu8(exponents[0], exponents[1]);
     largest = _mm256_cmpeq_epi8(_mm256_max_epu8(largest, high), largest);
-    return _mm256_movemask_epi8(_mm256_or_si256(largest, _mm256_cmpeq_epi8(_mm256_min_epu8(least, low), least)));
+    return _mm256_movemask_epi8(_mm256_or_si256(largest, _mm256_cmpeq_epi8(_mm256_min_epu8(least, low), least))) != 0;
 }
 
 MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
-    const __m256i half = _mm256_set1_epi32(1 << (t->shift - 1)), keep = _mm256_set1_epi32(-(1 << t->shift));
-    const __m256i min_normal = _mm256_set1_epi32(t->min_normal), normal = _mm256_set1_epi32(t->normal);
-    const __m256i vanishing = _mm256_set1_epi32(t->vanishing + 1);
-    const __m256 anchor = _mm256_set1_ps((float)(3 << (t->shift - 1)));
-    __m256i amax = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1); /* least: less 1, so that zero is not it */
-    __m256i gone = _mm256_setzero_si256(), small = _mm256_setzero_si256(), high, low, usual;
-    __m256d signal[4], noise[4];
-    size_t i;
-    int j, general = 0, fresh = MIXPREC_FRESH_;
-    n = mixprec_min_(n, (size_t)1 << 24); /* counts in 32 bits */
-    mixprec_tally_range_(t, 0, 0);
+    const __m256 power = _mm256_set1_ps((float)(1 << t->shift)), split = _mm256_set1_ps((float)((1 << t->shift) - 1));
+    const __m256 least_unit = _mm256_castsi256_ps(_mm256_set1_epi32(t->min_normal | 1 << 22));
+    const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
+    const __m256i upper = _mm256_set1_epi16((short)0xFF00);
+    __m256i amax = _mm256_setzero_si256(), min = _mm256_set1_epi32(-1); /* min: less 1, so that zero is not it */
+    __m256i high, low, usual;
+    size_t i, k;
+    int j, general = 0, fresh = 1;
+    if (!n)
+        return mixprec_tally_rest_(t);
+    mixprec_tally_range_f32_(t, 0, 0);
     high = _mm256_set1_epi8((char)t->high);
     low = _mm256_set1_epi8((char)t->low);
     usual = _mm256_set1_epi8((char)t->usual);
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
-        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
-    }
-    for (i = 0; i < n; i += 64) {
-        const float *from = src + i;
-        __m256i exponents[2];
-        __m256 x[8];
-        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-            /* Upper halves of two vectors in one, without the signs; then the upper bytes of two, in some order. */
-            const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
-            __m256i a =
-                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p), 16), _mm256_loadu_si256(p + 1), 0xAA);
-            __m256i b =
-                _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p + 2), 16), _mm256_loadu_si256(p + 3), 0xAA);
-            a = _mm256_srli_epi16(_mm256_slli_epi16(a, 1), 8);
-            b = _mm256_srli_epi16(_mm256_slli_epi16(b, 1), 8);
-            exponents[j] = _mm256_packus_epi16(a, b);
-        }
-        if (mixprec_beyond_avx2_(exponents, usual, high))
-            general = MIXPREC_GENERAL_;
-        if (!general) {
-            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
-                bits = _mm256_and_si256(_mm256_add_epi32(bits, half), keep);
-                x[j] = _mm256_sub_ps(_mm256_loadu_ps(from + 8 * j), _mm256_castsi256_ps(bits));
+    for (i = 0; i < n; i += MIXPREC_TALLY_GROUP_) {
+        __m256i largest = _mm256_setzero_si256(), least = _mm256_set1_epi32(-1);
+        mixprec_found_ found = MIXPREC_ZERO_;
+        __m256 signal[4], noise[4];
+        int large = 0;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) signal[j] = noise[j] = _mm256_setzero_ps();
+        for (k = 0; k < MIXPREC_TALLY_GROUP_; k += MIXPREC_UNIT_) {
+            const float *from = src + i + k;
+            __m256i exponents[2], *at = (__m256i *)(void *)(t->exponents + t->pending + k);
+            __m256 error[8];
+            MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+                /* Upper halves of two vectors in one; then the exponents of two of those, in some order. */
+                const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
+                __m256i a =
+                    _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p), 16), _mm256_loadu_si256(p + 1), 0xAA);
+                __m256i b = _mm256_blend_epi16(_mm256_srli_epi32(_mm256_loadu_si256(p + 2), 16),
+                                               _mm256_loadu_si256(p + 3), 0xAA);
+                exponents[j] = _mm256_blendv_epi8(_mm256_srli_epi16(a, 7), _mm256_add_epi16(b, b), upper);
+                _mm256_storeu_si256(at + j, exponents[j]);
             }
-        } else {
-            const __m256i gone_before = gone, small_before = small;
-            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j));
-                __m256i magnitude = mixprec_magnitude_avx2_(bits);
-                __m256 power, rounded;
-                power = _mm256_castsi256_ps(
-                    _mm256_max_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(0x7F800000)), min_normal));
-                rounded = _mm256_fmadd_ps(power, anchor, _mm256_castsi256_ps(bits));
-                MIXPREC_KEEP_(rounded);
-                rounded = _mm256_fnmadd_ps(power, anchor, rounded);
-                MIXPREC_KEEP_(rounded);
-                x[j] = _mm256_sub_ps(_mm256_castsi256_ps(bits), rounded);
-                gone = _mm256_sub_epi32(gone, _mm256_cmpgt_epi32(vanishing, magnitude));
-                small = _mm256_sub_epi32(small, _mm256_cmpgt_epi32(normal, magnitude));
-            }
-            if (mixprec_beyond_avx2_(exponents, low, high)) {
-                if (!mixprec_tally_extremes_avx2_(t, x, from, &amax, &least)) {
-                    gone = gone_before;
-                    small = small_before;
-                    break;
+            general = general >> 1 | mixprec_beyond_avx2_(exponents, usual, high) << MIXPREC_GENERAL_;
+            MIXPREC_NO_BRANCH_(general);
+            if (!general) {
+                large = 1;
+                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                    __m256 x = _mm256_loadu_ps(from + 8 * j), product = _mm256_mul_ps(x, split);
+                    MIXPREC_KEEP_(product);
+                    error[j] = _mm256_fmsub_ps(x, split, product);
                 }
-                if (--fresh == 0) {
-                    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
-                                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
-                    high = _mm256_set1_epi8((char)t->high);
-                    low = _mm256_set1_epi8((char)t->low);
-                    usual = _mm256_set1_epi8((char)t->usual);
-                    fresh = MIXPREC_FRESH_;
+            } else {
+                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                    __m256i magnitude =
+                        mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j)));
+                    __m256 x = _mm256_castsi256_ps(magnitude), unit = _mm256_max_ps(x, least_unit);
+                    __m256 rounded = _mm256_fmsub_ps(unit, power, x);
+                    MIXPREC_KEEP_(rounded);
+                    rounded = _mm256_fmsub_ps(unit, power, rounded);
+                    MIXPREC_KEEP_(rounded);
+                    error[j] = _mm256_sub_ps(rounded, x);
+                    found.underflow += mixprec_count_avx2_(_mm256_cmpgt_epi32(vanishing, magnitude));
+                    found.subnormal += mixprec_count_avx2_(_mm256_cmpgt_epi32(normal, magnitude));
                 }
+                if (mixprec_beyond_avx2_(exponents, low, high))
+                    mixprec_tally_extremes_avx2_(t, &found, error, from, &largest, &least);
+                else
+                    large = 1;
             }
-            general--;
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                __m256 x = _mm256_loadu_ps(from + 8 * j);
+                signal[j % 4] = _mm256_fmadd_ps(x, x, signal[j % 4]);
+                noise[j % 4] = _mm256_fmadd_ps(error[j], error[j], noise[j % 4]);
+            }
         }
-        mixprec_add_squares_avx2_(noise, x);
-        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm256_loadu_ps(from + 8 * j);
-        mixprec_add_squares_avx2_(signal, x);
-        mixprec_tally_exponents_avx2_(t, exponents);
+        if (!_mm256_testz_si256(largest, largest)) {
+            uint32_t most = mixprec_largest_avx2_(largest);
+            if (most >= MIXPREC_SQUARES_BELOW_ || (!large && most < MIXPREC_SQUARES_FROM_))
+                break;
+            amax = _mm256_max_epi32(amax, largest);
+            min = _mm256_min_epu32(min, least);
+            if (--fresh == 0) {
+                mixprec_tally_range_f32_(t, mixprec_largest_avx2_(amax),
+                                         0 - mixprec_largest_avx2_(_mm256_xor_si256(min, _mm256_set1_epi32(-1))));
+                high = _mm256_set1_epi8((char)t->high);
+                low = _mm256_set1_epi8((char)t->low);
+                usual = _mm256_set1_epi8((char)t->usual);
+                fresh = MIXPREC_FRESH_;
+            }
+        }
+        mixprec_tally_found_(t->stats, &found);
+        mixprec_add_lanes_avx2_(t->signal, signal);
+        mixprec_add_lanes_avx2_(t->noise, noise);
+        t->pending += MIXPREC_TALLY_GROUP_;
+        if (t->pending == MIXPREC_TALLY_EXPONENTS_)
+            mixprec_tally_count_avx2_(t);
     }
-    mixprec_tally_range_(t, mixprec_largest_avx2_(amax),
-                         0 - mixprec_largest_avx2_(_mm256_xor_si256(least, _mm256_set1_epi32(-1))));
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
-        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
-    }
-    t->stats->underflow += mixprec_total_avx2_(gone);
-    t->stats->subnormal += mixprec_total_avx2_(small) - mixprec_total_avx2_(gone);
+    mixprec_tally_range_f32_(t, mixprec_largest_avx2_(amax),
+                             0 - mixprec_largest_avx2_(_mm256_xor_si256(min, _mm256_set1_epi32(-1))));
     return i;
 }
 
-/* AVX-512 machines run this one, too. */
-MIXPREC_AVX2_ static size_t mixprec_tally_wide_avx2_(mixprec_tally_ *t, const double *src, const float *q, size_t n) {
-    const __m256i zero = _mm256_setzero_si256(), infinity = _mm256_set1_epi64x((int64_t)0x7FF << 52);
-    const __m256i magnitude_of = _mm256_set1_epi64x(INT64_MAX), min_normal = _mm256_set1_epi32(t->min_normal);
-    const __m256i max = _mm256_set1_epi64x((int64_t)mixprec_f32_bits_to_f64_bits_((uint32_t)t->max));
-    __m256d amax = _mm256_castsi256_pd(zero), least = _mm256_castsi256_pd(infinity), signal[4], noise[4];
-    __m256i zeros = zero, over = zero, gone = zero, small = zero; /* gone and small count numbers q, 0 as well */
-    double extremes[8], counts[8];
-    size_t i;
-    int j, k;
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
-        noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+/* What a group from f64 adds to. The lanes are those of 16 elements. */
+typedef struct mixprec_tally_wide_ {
+    mixprec_found_ found;
+    __m256d signal[4], noise[4], amax, least;
+} mixprec_tally_wide_;
+
+/* 64 elements from f64. They may all be usual, or be looked at for extremes: constants. Returns 0 for Inf or NaN. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally64_wide_avx2_(mixprec_tally_wide_ *sums, const mixprec_tally_ *t,
+                                                                   const double *src, const int usual,
+                                                                   const int extremes) {
+    const double step = (double)((int64_t)1 << (t->shift + 29));
+    const __m256d power = _mm256_set1_pd(step), split = _mm256_set1_pd(step - 1);
+    const uint64_t min_normal = mixprec_f32_bits_to_f64_bits_((uint32_t)t->min_normal);
+    const __m256d least_unit = _mm256_set1_pd(mixprec_f64_from_bits_(min_normal | (uint64_t)1 << 51));
+    const __m256d max = _mm256_set1_pd(mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_((uint32_t)t->max)));
+    const __m256i infinity = _mm256_set1_epi64x((int64_t)0x7FF << 52), magnitude_of = _mm256_set1_epi64x(INT64_MAX);
+    int i, j;
+    if (extremes) {
+        __m256i beyond = _mm256_setzero_si256();
+        for (i = 0; i < MIXPREC_UNIT_; i += 4) {
+            __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
+            beyond = _mm256_or_si256(beyond, _mm256_cmpeq_epi64(_mm256_and_si256(x, infinity), infinity));
+        }
+        if (!_mm256_testz_si256(beyond, beyond))
+            return 0;
     }
-    for (i = 0; i < n; i += 64) {
-        __m256i exponents[2], halves[4], beyond = zero;
-        /* Exponents of 16 numbers from their upper halves, as 16-bit numbers, then as bytes, in some order. */
-        for (j = 0; j < 4; j++) {
+    for (i = 0; i < MIXPREC_UNIT_; i += 16)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256d x = _mm256_loadu_pd(src + i + 4 * j), error, rounded, square;
+            if (usual) {
+                rounded = _mm256_mul_pd(x, split);
+                MIXPREC_KEEP_(rounded);
+                error = _mm256_fmsub_pd(x, split, rounded);
+            } else {
+                const __m256d magnitude = _mm256_and_pd(x, _mm256_castsi256_pd(magnitude_of));
+                const __m256d unit = _mm256_max_pd(magnitude, least_unit);
+                rounded = _mm256_fmsub_pd(unit, power, magnitude);
+                MIXPREC_KEEP_(rounded);
+                rounded = _mm256_fmsub_pd(unit, power, rounded);
+                MIXPREC_KEEP_(rounded);
+                error = _mm256_sub_pd(rounded, magnitude);
+                sums->found.underflow += (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_pd(
+                    _mm256_cmp_pd(magnitude, _mm256_set1_pd(t->wide_vanishing), _CMP_LE_OQ)));
+                sums->found.subnormal += (uint64_t)_mm_popcnt_u32(
+                    (uint32_t)_mm256_movemask_pd(_mm256_cmp_pd(magnitude, _mm256_set1_pd(t->wide_normal), _CMP_LT_OQ)));
+                if (extremes) {
+                    const __m256d none = _mm256_cmp_pd(magnitude, _mm256_setzero_pd(), _CMP_EQ_OQ);
+                    const __m256d over = _mm256_cmp_pd(magnitude, max, _CMP_GT_OQ);
+                    error = _mm256_blendv_pd(error, _mm256_sub_pd(magnitude, max), over);
+                    sums->amax = _mm256_max_pd(sums->amax, magnitude);
+                    sums->least =
+                        _mm256_min_pd(sums->least, _mm256_blendv_pd(magnitude, _mm256_castsi256_pd(infinity), none));
+                    sums->found.zero += (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_pd(none));
+                    sums->found.overflow += (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_pd(over));
+                }
+            }
+            square = _mm256_mul_pd(x, x);
+            MIXPREC_KEEP_(square);
+            sums->signal[j] = _mm256_add_pd(sums->signal[j], square);
+            square = _mm256_mul_pd(error, error);
+            MIXPREC_KEEP_(square);
+            sums->noise[j] = _mm256_add_pd(sums->noise[j], square);
+        }
+    return 1;
+}
+
+static void mixprec_tally_range_wide_(mixprec_tally_ *t, const mixprec_tally_wide_ *sums) {
+    double amax[4], least[4];
+    int j;
+    mixprec_copy_(amax, &sums->amax, sizeof amax);
+    mixprec_copy_(least, &sums->least, sizeof least);
+    for (j = 0; j < 4; j++)
+        mixprec_tally_range_(t, mixprec_f64_bits_(amax[j]), mixprec_f64_bits_(least[j]));
+}
+
+/* AVX-512 machines run this one, too. */
+MIXPREC_AVX2_ static size_t mixprec_tally_wide_avx2_(mixprec_tally_ *t, const double *src, size_t n) {
+    mixprec_tally_wide_ sums = MIXPREC_ZERO_;
+    size_t i;
+    int j, k, fresh = 1;
+    mixprec_tally_range_(t, 0, 0);
+    sums.least = _mm256_castsi256_pd(_mm256_set1_epi64x((int64_t)0x7FF << 52));
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        sums.signal[j] = _mm256_loadu_pd(t->signal + 4 * j);
+        sums.noise[j] = _mm256_loadu_pd(t->noise + 4 * j);
+    }
+    for (i = 0; i < n; i += MIXPREC_UNIT_) {
+        const __m256i high = _mm256_set1_epi8((char)t->high), low = _mm256_set1_epi8((char)t->low);
+        __m256i exponents[2], words[4], *at = (__m256i *)(void *)(t->exponents + t->pending);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            /* Upper quarters of 16 numbers, then their exponents as of fp32, in some order. */
             __m256i e[2];
             MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
                 const float *from = (const float *)(const void *)(src + i + 16 * (size_t)j + 8 * (size_t)k);
                 e[k] = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8), 0xDD));
-                e[k] = _mm256_srli_epi32(_mm256_slli_epi32(e[k], 1), 21);
-                beyond = _mm256_or_si256(beyond, _mm256_cmpeq_epi32(e[k], _mm256_set1_epi32(0x7FF)));
             }
-            halves[j] = _mm256_sub_epi16(_mm256_packs_epi32(e[0], e[1]), _mm256_set1_epi16(1023 - 127));
-            halves[j] = _mm256_min_epi16(halves[j], _mm256_set1_epi16(254));
+            words[j] = _mm256_blend_epi16(_mm256_srli_epi32(e[0], 16), e[1], 0xAA);
+            words[j] = _mm256_srli_epi16(_mm256_add_epi16(words[j], words[j]), 5);
+            words[j] = _mm256_sub_epi16(words[j], _mm256_set1_epi16(1023 - 127));
+            words[j] = _mm256_min_epi16(words[j], _mm256_set1_epi16(254));
         }
-        if (!_mm256_testz_si256(beyond, beyond))
-            break;
-        exponents[0] = _mm256_packus_epi16(halves[0], halves[1]);
-        exponents[1] = _mm256_packus_epi16(halves[2], halves[3]);
-        mixprec_tally_exponents_avx2_(t, exponents);
-        for (j = 0; j < 64; j += 16)
-            MIXPREC_UNROLL_ for (k = 0; k < 4; k++) {
-                const __m256d x = _mm256_loadu_pd(src + i + (size_t)j + 4 * (size_t)k);
-                const __m128 single = _mm_loadu_ps(q + i + (size_t)j + 4 * (size_t)k);
-                const __m256i magnitude = _mm256_and_si256(_mm256_castpd_si256(x), magnitude_of);
-                const __m256i none = _mm256_cmpeq_epi64(magnitude, zero);
-                __m256d square = _mm256_mul_pd(x, x), error = _mm256_sub_pd(x, _mm256_cvtps_pd(single));
-                MIXPREC_KEEP_(square);
-                signal[k] = _mm256_add_pd(signal[k], square);
-                square = _mm256_mul_pd(error, error);
-                MIXPREC_KEEP_(square);
-                noise[k] = _mm256_add_pd(noise[k], square);
-                amax = _mm256_max_pd(amax, _mm256_castsi256_pd(magnitude));
-                least = _mm256_min_pd(least, _mm256_castsi256_pd(_mm256_blendv_epi8(magnitude, infinity, none)));
-                zeros = _mm256_sub_epi64(zeros, none);
-                over = _mm256_sub_epi64(over, _mm256_cmpgt_epi64(magnitude, max));
+        exponents[0] = _mm256_packus_epi16(words[0], words[1]);
+        exponents[1] = _mm256_packus_epi16(words[2], words[3]);
+        if (!mixprec_beyond_avx2_(exponents, _mm256_set1_epi8((char)t->usual), high))
+            mixprec_tally64_wide_avx2_(&sums, t, src + i, 1, 0);
+        else if (!mixprec_beyond_avx2_(exponents, low, high))
+            mixprec_tally64_wide_avx2_(&sums, t, src + i, 0, 0);
+        else {
+            if (!mixprec_tally64_wide_avx2_(&sums, t, src + i, 0, 1))
+                break;
+            if (--fresh == 0) {
+                mixprec_tally_range_wide_(t, &sums);
+                fresh = MIXPREC_FRESH_;
             }
-        for (j = 0; j < 64; j += 8) {
-            __m256i kept =
-                mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(q + i + (size_t)j)));
-            gone = _mm256_sub_epi32(gone, _mm256_cmpeq_epi32(kept, zero));
-            small = _mm256_sub_epi32(small, _mm256_cmpgt_epi32(min_normal, kept));
         }
+        _mm256_storeu_si256(at, exponents[0]);
+        _mm256_storeu_si256(at + 1, exponents[1]);
+        t->pending += MIXPREC_UNIT_;
+        if (t->pending == MIXPREC_TALLY_EXPONENTS_)
+            mixprec_tally_count_avx2_(t);
     }
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        _mm256_storeu_pd(t->signal + 4 * j, signal[j]);
-        _mm256_storeu_pd(t->noise + 4 * j, noise[j]);
+        _mm256_storeu_pd(t->signal + 4 * j, sums.signal[j]);
+        _mm256_storeu_pd(t->noise + 4 * j, sums.noise[j]);
     }
-    _mm256_storeu_pd(extremes, amax);
-    _mm256_storeu_pd(extremes + 4, least);
-    _mm256_storeu_pd(counts, _mm256_castsi256_pd(zeros));
-    _mm256_storeu_pd(counts + 4, _mm256_castsi256_pd(over));
-    for (j = 0; j < 4; j++) {
-        uint64_t largest = mixprec_f64_bits_(extremes[j]), smallest = mixprec_f64_bits_(extremes[4 + j]);
-        t->amax = largest > t->amax ? largest : t->amax;
-        t->min_nonzero = smallest < t->min_nonzero ? smallest : t->min_nonzero;
-        t->stats->zero += mixprec_f64_bits_(counts[j]);
-        t->stats->underflow -= mixprec_f64_bits_(counts[j]);
-        t->stats->overflow += mixprec_f64_bits_(counts[4 + j]);
-    }
-    t->stats->underflow += mixprec_total_avx2_(gone);
-    t->stats->subnormal += mixprec_total_avx2_(small) - mixprec_total_avx2_(gone);
+    mixprec_tally_range_wide_(t, &sums);
+    mixprec_tally_found_(t->stats, &sums.found);
     return i;
 }
 #endif
@@ -5587,145 +5707,185 @@ MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_
 #ifndef MIXPREC_NO_CONVERT
 /* ---- statistics, as in [VEC-AVX2] ---- */
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_squares_avx512_(__m512d sum[2], const __m512 x[4]) {
-    __m512 s[4];
-    int j;
-    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-        s[j] = _mm512_mul_ps(x[j], x[j]);
-        MIXPREC_KEEP_(s[j]);
-    }
-    s[0] = _mm512_add_ps(s[0], s[1]);
-    s[2] = _mm512_add_ps(s[2], s[3]);
-    MIXPREC_KEEP_(s[0]);
-    MIXPREC_KEEP_(s[2]);
-    s[0] = _mm512_add_ps(s[0], s[2]);
-    sum[0] = _mm512_add_pd(sum[0], _mm512_cvtps_pd(_mm512_castps512_ps256(s[0])));
-    sum[1] = _mm512_add_pd(sum[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(s[0], 1)));
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_add_lanes_avx512_(__m512d sums[2], __m512 a, __m512 b) {
+    __m512 sum;
+    MIXPREC_KEEP_(a);
+    MIXPREC_KEEP_(b);
+    sum = _mm512_add_ps(a, b);
+    MIXPREC_KEEP_(sum);
+    sums[0] = _mm512_add_pd(sums[0], _mm512_cvtps_pd(_mm512_castps512_ps256(sum)));
+    sums[1] = _mm512_add_pd(sums[1], _mm512_cvtps_pd(_mm512_extractf32x8_ps(sum, 1)));
 }
 
-/* Extremes, zeros and overflow of a group, and the errors of what overflows. Returns 0 when its squares need f64. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_tally_extremes_avx512_(mixprec_tally_ *t, __m512 error[4],
-                                                                         const __m512i magnitude[4], __m512i *amax,
-                                                                         __m512i *least) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_carry_avx512_(__m512i *sum, __m512i a, __m512i b) {
+    __m512i carry = _mm512_ternarylogic_epi32(*sum, a, b, 0xE8);
+    *sum = _mm512_ternarylogic_epi32(*sum, a, b, 0x96);
+    return carry;
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_carry4_avx512_(__m512i sum[2], __m512i table,
+                                                                     const __m512i x[4]) {
+    __m512i a = mixprec_carry_avx512_(sum, _mm512_shuffle_epi8(table, x[0]), _mm512_shuffle_epi8(table, x[1]));
+    __m512i b = mixprec_carry_avx512_(sum, _mm512_shuffle_epi8(table, x[2]), _mm512_shuffle_epi8(table, x[3]));
+    return mixprec_carry_avx512_(sum + 1, a, b);
+}
+
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_tally_count_avx512_(mixprec_tally_ *t) {
+    const __m512i window = _mm512_set1_epi8((char)t->window), beyond = _mm512_set1_epi8(0x70);
+    const __m512i low = _mm512_broadcast_i32x4(_mm_set_epi64x(0, (int64_t)0x8040201008040201u));
+    const __m512i high = _mm512_bslli_epi128(low, 8);
+    __m512i *planes = (__m512i *)(void *)mixprec_tally_plane_(t, 0, 0), lows[2], highs[2], fours[2][4];
+    int half, j, k, others = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        lows[j] = _mm512_loadu_si512(planes + j);
+        highs[j] = _mm512_loadu_si512(planes + 8 + j);
+    }
+    for (k = 0; k < 4; k++) {
+        const uint8_t *at = t->exponents + 4 * MIXPREC_UNIT_ * k;
+        __m512i x[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            x[j] = _mm512_loadu_si512(at + MIXPREC_UNIT_ * j);
+            x[j] = _mm512_adds_epu8(_mm512_sub_epi8(x[j], window), beyond);
+        }
+        if (_mm512_movepi8_mask(_mm512_or_si512(_mm512_ternarylogic_epi32(x[0], x[1], x[2], 0xFE), x[3])))
+            others |= 1 << k;
+        fours[0][k] = mixprec_carry4_avx512_(lows, low, x);
+        fours[1][k] = mixprec_carry4_avx512_(highs, high, x);
+    }
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+        _mm512_storeu_si512(planes + j, lows[j]);
+        _mm512_storeu_si512(planes + 8 + j, highs[j]);
+    }
+    for (half = 0; half < 2; half++, planes += 8) {
+        __m512i four = _mm512_loadu_si512(planes + 2), eight = _mm512_loadu_si512(planes + 3), a, b;
+        a = mixprec_carry_avx512_(&four, fours[half][0], fours[half][1]);
+        b = mixprec_carry_avx512_(&four, fours[half][2], fours[half][3]);
+        a = mixprec_carry_avx512_(&eight, a, b);
+        _mm512_storeu_si512(planes + 2, four);
+        _mm512_storeu_si512(planes + 3, eight);
+        for (j = 4; j < 8; j++) {
+            const __m512i x = _mm512_loadu_si512(planes + j);
+            _mm512_storeu_si512(planes + j, _mm512_xor_si512(x, a));
+            a = _mm512_and_si512(x, a);
+        }
+    }
+    mixprec_tally_counted_(t, others);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tally_extremes_avx512_(const mixprec_tally_ *t,
+                                                                          mixprec_found_ *found, __m512 error[4],
+                                                                          const __m512i magnitude[4], __m512i *largest,
+                                                                          __m512i *least) {
     const __m512i max = _mm512_set1_epi32(t->max);
-    __m512i largest;
-    uint64_t zeros = 0;
     int j;
-    largest =
-        _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]), _mm512_max_epi32(magnitude[2], magnitude[3]));
-    if (_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_BELOW_)) ||
-        (!_mm512_cmpge_epi32_mask(largest, _mm512_set1_epi32(MIXPREC_SQUARES_FROM_)) &&
-         _mm512_test_epi32_mask(largest, largest)))
-        return 0;
-    *amax = _mm512_max_epi32(*amax, largest);
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
         __mmask16 over = _mm512_cmpgt_epi32_mask(magnitude[j], max);
-        error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+        *largest = _mm512_max_epi32(*largest, magnitude[j]);
         *least = _mm512_min_epu32(*least, _mm512_sub_epi32(magnitude[j], _mm512_set1_epi32(1)));
-        zeros += (uint64_t)_mm_popcnt_u64(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
-        t->stats->overflow += (uint64_t)_mm_popcnt_u64(over);
+        error[j] = _mm512_mask_sub_ps(error[j], over, _mm512_castsi512_ps(magnitude[j]), _mm512_castsi512_ps(max));
+        found->zero += (uint64_t)_mm_popcnt_u32(_mm512_testn_epi32_mask(magnitude[j], magnitude[j]));
+        found->overflow += (uint64_t)_mm_popcnt_u32(over);
     }
-    t->stats->zero += zeros;
-    t->stats->underflow -= zeros;
-    return 1;
 }
 
 MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
-    const __m512i half = _mm512_set1_epi32(1 << (t->shift - 1)), keep = _mm512_set1_epi32(-(1 << t->shift));
-    const __m512i min_normal = _mm512_set1_epi32(t->min_normal), normal = _mm512_set1_epi32(t->normal);
-    const __m512i vanishing = _mm512_set1_epi32(t->vanishing);
-    const __m512 anchor = _mm512_set1_ps((float)(3 << (t->shift - 1)));
-    __m512i amax = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1); /* least: less 1, so that zero is not it */
-    __m512i window = _mm512_set1_epi8((char)t->window);
+    const __m512 power = _mm512_set1_ps((float)(1 << t->shift)), split = _mm512_set1_ps((float)((1 << t->shift) - 1));
+    const __m512 least_unit = _mm512_castsi512_ps(_mm512_set1_epi32(t->min_normal | 1 << 22));
+    const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
+    /* Upper halves to lower ones. */
+    const __m512i order = _mm512_set4_epi32(0x0F0E, 0x0B0A, 0x0706, 0x0302);
+    const __mmask64 halves = 0x3333333333333333;
+    __m512i amax = _mm512_setzero_si512(), min = _mm512_set1_epi32(-1);
     __m512i high, low, usual;
-    __m512d signal[2], noise[2];
-    __m512i bit[5]; /* of a distance: the four planes, and those outside of the window */
-    size_t i;
-    int j, general = 0, fresh = MIXPREC_FRESH_;
-    mixprec_tally_range_(t, 0, 0);
+    __m512d sums[4];
+    size_t i, k;
+    int j, general = 0, fresh = 1;
+    if (!n)
+        return mixprec_tally_rest_(t);
+    mixprec_tally_range_f32_(t, 0, 0);
     high = _mm512_set1_epi8((char)t->high);
     low = _mm512_set1_epi8((char)t->low);
     usual = _mm512_set1_epi8((char)t->usual);
-    MIXPREC_UNROLL_ for (j = 0; j < 5; j++) {
-        bit[j] = _mm512_set1_epi8((char)(j < 4 ? 1 << j : 0xF0));
-        MIXPREC_KEEP_(bit[j]);
-    }
-    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        signal[j] = _mm512_loadu_pd(t->signal + 8 * j);
-        noise[j] = _mm512_loadu_pd(t->noise + 8 * j);
-    }
-    for (i = 0; i < n; i += 64) {
-        __m512i bits[4], exponents, distance;
-        __m512 x[4], error[4];
-        uint64_t in, a, b, c, d;
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-            x[j] = _mm512_loadu_ps(src + i + 16 * j);
-            bits[j] = _mm512_castps_si512(x[j]);
-        }
-        /* Upper halves, without their signs; then their upper bytes, in some order. */
-        exponents = _mm512_slli_epi16(mixprec_halves_avx512_(bits[0], bits[1], 1), 1);
-        distance = _mm512_slli_epi16(mixprec_halves_avx512_(bits[2], bits[3], 1), 1);
-        exponents = _mm512_packus_epi16(_mm512_srli_epi16(exponents, 8), _mm512_srli_epi16(distance, 8));
-        if (!_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, usual)))
-            general = MIXPREC_GENERAL_;
-        if (!general) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) error[j] =
-                _mm512_sub_ps(x[j], _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits[j], half), keep)));
-        } else {
-            uint64_t gone = 0, small = 0;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) sums[j] = _mm512_loadu_pd((j < 2 ? t->signal : t->noise) + 8 * (j % 2));
+    for (i = 0; i < n; i += MIXPREC_TALLY_GROUP_) {
+        __m512i largest = _mm512_setzero_si512(), least = _mm512_set1_epi32(-1);
+        mixprec_found_ found = MIXPREC_ZERO_;
+        __m512 signal[2], noise[2];
+        int large = 0;
+        signal[0] = signal[1] = noise[0] = noise[1] = _mm512_setzero_ps();
+        for (k = 0; k < MIXPREC_TALLY_GROUP_; k += MIXPREC_UNIT_) {
+            __m512i bits[4], exponents, other;
+            __m512 x[4], error[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                __m512 power = _mm512_castsi512_ps(
-                    _mm512_max_epi32(_mm512_and_si512(bits[j], _mm512_set1_epi32(0x7F800000)), min_normal));
-                __m512 rounded = _mm512_fmadd_ps(power, anchor, x[j]);
-                MIXPREC_KEEP_(rounded);
-                rounded = _mm512_fnmadd_ps(power, anchor, rounded);
-                MIXPREC_KEEP_(rounded);
-                error[j] = _mm512_sub_ps(x[j], rounded);
-                bits[j] = _mm512_and_si512(bits[j], _mm512_set1_epi32(0x7FFFFFFF));
-                gone += (uint64_t)_mm_popcnt_u64(_mm512_cmple_epi32_mask(bits[j], vanishing));
-                small += (uint64_t)_mm_popcnt_u64(_mm512_cmplt_epi32_mask(bits[j], normal));
+                x[j] = _mm512_loadu_ps(src + i + k + 16 * (size_t)j);
+                bits[j] = _mm512_castps_si512(x[j]);
             }
-            if (!_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, low))) {
-                if (!mixprec_tally_extremes_avx512_(t, error, bits, &amax, &least))
-                    break;
-                if (--fresh == 0) {
-                    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
-                                         (uint32_t)_mm512_reduce_min_epu32(least) + 1);
-                    high = _mm512_set1_epi8((char)t->high);
-                    low = _mm512_set1_epi8((char)t->low);
-                    usual = _mm512_set1_epi8((char)t->usual);
-                    fresh = MIXPREC_FRESH_;
+            exponents = _mm512_mask_shuffle_epi8(bits[1], halves, bits[0], order);
+            other = _mm512_mask_shuffle_epi8(bits[3], halves, bits[2], order);
+            exponents = _mm512_ternarylogic_epi32(_mm512_set1_epi16((short)0xFF00), _mm512_add_epi16(other, other),
+                                                  _mm512_srli_epi16(exponents, 7), 0xCA);
+            _mm512_storeu_si512(t->exponents + t->pending + k, exponents);
+            general =
+                general >> 1 |
+                !_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high), _mm512_cmple_epu8_mask(exponents, usual))
+                    << MIXPREC_GENERAL_;
+            MIXPREC_NO_BRANCH_(general);
+            if (!general) {
+                large = 1;
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                    __m512 product = _mm512_mul_ps(x[j], split);
+                    MIXPREC_KEEP_(product);
+                    error[j] = _mm512_fmsub_ps(x[j], split, product);
                 }
+            } else {
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                    __m512 unit, rounded, magnitude;
+                    bits[j] = _mm512_and_si512(bits[j], _mm512_set1_epi32(0x7FFFFFFF));
+                    magnitude = _mm512_castsi512_ps(bits[j]);
+                    unit = _mm512_max_ps(magnitude, least_unit);
+                    rounded = _mm512_fmsub_ps(unit, power, magnitude);
+                    MIXPREC_KEEP_(rounded);
+                    rounded = _mm512_fmsub_ps(unit, power, rounded);
+                    MIXPREC_KEEP_(rounded);
+                    error[j] = _mm512_sub_ps(rounded, magnitude);
+                    found.underflow += (uint64_t)_mm_popcnt_u32(_mm512_cmple_epi32_mask(bits[j], vanishing));
+                    found.subnormal += (uint64_t)_mm_popcnt_u32(_mm512_cmplt_epi32_mask(bits[j], normal));
+                }
+                if (!_kortestz_mask64_u8(_mm512_cmpge_epu8_mask(exponents, high),
+                                         _mm512_cmple_epu8_mask(exponents, low)))
+                    mixprec_tally_extremes_avx512_(t, &found, error, bits, &largest, &least);
+                else
+                    large = 1;
             }
-            t->stats->underflow += gone;
-            t->stats->subnormal += small - gone;
-            general--;
-        }
-        mixprec_add_squares_avx512_(signal, x);
-        mixprec_add_squares_avx512_(noise, error);
-        distance = _mm512_sub_epi8(exponents, window);
-        in = _mm512_testn_epi8_mask(distance, bit[4]);
-        a = _mm512_mask_test_epi8_mask(in, distance, bit[0]);
-        b = _mm512_mask_test_epi8_mask(in, distance, bit[1]);
-        c = _mm512_mask_test_epi8_mask(in, distance, bit[2]);
-        d = _mm512_mask_test_epi8_mask(in, distance, bit[3]);
-        mixprec_tally_planes_(t->planes, in, a, b, c, d);
-        if (~in) {
-            uint64_t zeros = _mm512_mask_testn_epi8_mask(~in, exponents, exponents);
-            t->stats->exponents[0] += (uint64_t)_mm_popcnt_u64(zeros);
-            if (~in & ~zeros) {
-                uint8_t bytes[64];
-                _mm512_storeu_si512(bytes, exponents);
-                mixprec_tally_others_(t, bytes, ~in & ~zeros);
-                window = _mm512_set1_epi8((char)t->window);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                signal[j % 2] = _mm512_fmadd_ps(x[j], x[j], signal[j % 2]);
+                noise[j % 2] = _mm512_fmadd_ps(error[j], error[j], noise[j % 2]);
             }
         }
+        if (_mm512_test_epi32_mask(largest, largest)) {
+            uint32_t most = (uint32_t)_mm512_reduce_max_epi32(largest);
+            if (most >= MIXPREC_SQUARES_BELOW_ || (!large && most < MIXPREC_SQUARES_FROM_))
+                break;
+            amax = _mm512_max_epi32(amax, largest);
+            min = _mm512_min_epu32(min, least);
+            if (--fresh == 0) {
+                mixprec_tally_range_f32_(t, (uint32_t)_mm512_reduce_max_epi32(amax),
+                                         (uint32_t)_mm512_reduce_min_epu32(min) + 1);
+                high = _mm512_set1_epi8((char)t->high);
+                low = _mm512_set1_epi8((char)t->low);
+                usual = _mm512_set1_epi8((char)t->usual);
+                fresh = MIXPREC_FRESH_;
+            }
+        }
+        mixprec_tally_found_(t->stats, &found);
+        mixprec_add_lanes_avx512_(sums, signal[0], signal[1]);
+        mixprec_add_lanes_avx512_(sums + 2, noise[0], noise[1]);
+        t->pending += MIXPREC_TALLY_GROUP_;
+        if (t->pending == MIXPREC_TALLY_EXPONENTS_)
+            mixprec_tally_count_avx512_(t);
     }
-    mixprec_tally_range_(t, (uint32_t)_mm512_reduce_max_epi32(amax), (uint32_t)_mm512_reduce_min_epu32(least) + 1);
-    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
-        _mm512_storeu_pd(t->signal + 8 * j, signal[j]);
-        _mm512_storeu_pd(t->noise + 8 * j, noise[j]);
-    }
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_pd((j < 2 ? t->signal : t->noise) + 8 * (j % 2), sums[j]);
+    mixprec_tally_range_f32_(t, (uint32_t)_mm512_reduce_max_epi32(amax), (uint32_t)_mm512_reduce_min_epu32(min) + 1);
     return i;
 }
 #endif
@@ -7461,41 +7621,54 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* Squares apart from sums, through memory: no compiler contracts or reorders them. */
-MIXPREC_NOINLINE_ void mixprec_square_f32_(float *x, size_t n) {
-    size_t i;
-    for (i = 0; i < n; i++)
-        x[i] *= x[i];
+/* x^2 + sum with one rounding: the sum in f64, where the square is exact, rounded to odd, then to fp32. Both are at least
+   zero. */
+static float mixprec_add_square_(float x, float sum) {
+    double square = (double)x * (double)x, large, small, result, lost;
+    large = square > (double)sum ? square : (double)sum;
+    small = square > (double)sum ? (double)sum : square;
+    {
+        MIXPREC_ROUNDED_ double total = large + small;
+        result = total;
+    }
+    MIXPREC_KEEP_(result);
+    lost = result - large;
+    MIXPREC_KEEP_(lost);
+    lost = small - lost;
+    if (mixprec_f64_bits_(lost) << 1 && !(mixprec_f64_bits_(result) & 1))
+        result = mixprec_f64_from_bits_(mixprec_f64_bits_(result) + (mixprec_f64_bits_(lost) >> 63 ? UINT64_MAX : 1));
+    return (float)result;
 }
+
+/* Squares apart from sums, through memory: no compiler contracts or reorders them. */
 MIXPREC_NOINLINE_ void mixprec_square_f64_(double *x, size_t n) {
     size_t i;
     for (i = 0; i < n; i++)
         x[i] *= x[i];
 }
-/* The squares of a group, added to the sums of their lanes. */
-static void mixprec_tally_squares_(double *lanes, double *x, int narrow) {
+
+/* Squares of MIXPREC_UNIT_ elements to the sums of their lanes: in f64, or, where single is not NULL, to that. */
+static void mixprec_tally_squares_(double *lanes, float *single, double *x) {
     size_t i;
-    if (narrow) {
-        float squares[MIXPREC_UNIT_];
-        for (i = 0; i < MIXPREC_UNIT_; i++)
-            squares[i] = (float)x[i];
-        mixprec_square_f32_(squares, MIXPREC_UNIT_);
-        for (i = 0; i < MIXPREC_TALLY_LANES_; i++) {
-            MIXPREC_ROUNDED_ float low = squares[i] + squares[i + 16], high = squares[i + 32] + squares[i + 48];
-            MIXPREC_ROUNDED_ float sum = low + high;
-            x[i] = (double)sum;
+    if (single)
+        for (i = 0; i < MIXPREC_UNIT_; i++) {
+            MIXPREC_ROUNDED_ float value = (float)x[i];
+            float *sum = single + i % (2 * MIXPREC_TALLY_LANES_);
+            MIXPREC_ROUNDED_ float next = mixprec_add_square_(value, *sum);
+            *sum = next;
         }
-        mixprec_add_f64_(lanes, x, MIXPREC_TALLY_LANES_);
-    } else {
+    else {
         mixprec_square_f64_(x, MIXPREC_UNIT_);
         for (i = 0; i < MIXPREC_UNIT_; i += MIXPREC_TALLY_LANES_)
             mixprec_add_f64_(lanes, x + i, MIXPREC_TALLY_LANES_);
     }
 }
 
-/* A group of `count` elements, from f64 or, where single is not NULL, fp32, in any mode. */
-static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
-                                 const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how) {
+/* At most MIXPREC_UNIT_ elements, from f64 or, where single is not NULL, fp32, in any mode. `sums`: NULL, or the lanes'
+   sums of signal, then noise, in fp32. */
+static void mixprec_tally_unit_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
+                                const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how,
+                                float *sums) {
     static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
     const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
@@ -7538,23 +7711,53 @@ static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_
         q[i] = kept > infinity ? x[i] : x[i] - q[i];
     }
     t->amax = amax > t->amax ? amax : t->amax;
-    {
-        int narrow = single && (amax == 0 || (amax >= mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_FROM_) &&
-                                              amax < mixprec_f32_bits_to_f64_bits_(MIXPREC_SQUARES_BELOW_)));
-        mixprec_tally_squares_(t->signal, x, narrow);
-        mixprec_tally_squares_(t->noise, q, narrow);
+    mixprec_tally_squares_(t->signal, sums, x);
+    mixprec_tally_squares_(t->noise, sums ? sums + 2 * MIXPREC_TALLY_LANES_ : NULL, q);
+}
+
+/* At most one group. */
+static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
+                                 mixprec_dtype to, mixprec_how_ how) {
+    float sums[4 * MIXPREC_TALLY_LANES_] = {0};
+    uint32_t amax = 0;
+    int narrow;
+    size_t i;
+    for (i = 0; i < n; i++) {
+        uint32_t bits = mixprec_f32_bits_(x[i]) & 0x7FFFFFFFu;
+        amax = bits < 0x7F800000u && bits > amax ? bits : amax;
+    }
+    narrow = amax == 0 || (amax >= MIXPREC_SQUARES_FROM_ && amax < MIXPREC_SQUARES_BELOW_);
+    for (i = 0; i < n; i += MIXPREC_UNIT_) {
+        mixprec_tally_unit_(kernels, t, NULL, x + i, mixprec_min_(n - i, MIXPREC_UNIT_), to, &how,
+                            narrow ? sums : NULL);
+        how.index += MIXPREC_UNIT_;
+    }
+    for (i = 0; narrow && i < MIXPREC_TALLY_LANES_; i++) {
+        MIXPREC_ROUNDED_ float signal = sums[i] + sums[i + 16], noise = sums[i + 32] + sums[i + 48];
+        t->signal[i] += (double)signal;
+        t->noise[i] += (double)noise;
     }
 }
 
 static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
                                   mixprec_dtype to, mixprec_how_ how) {
+    const int fast = how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift;
     while (n) {
         size_t count = 0;
-        if (how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift)
-            count = kernels->tally(t, x, n / MIXPREC_UNIT_ * MIXPREC_UNIT_);
+        if (fast && n >= MIXPREC_TALLY_GROUP_)
+            count = kernels->tally(t, x, n / MIXPREC_TALLY_GROUP_ * MIXPREC_TALLY_GROUP_);
+        else if (fast) { /* with zeros after it */
+            float rest[MIXPREC_TALLY_GROUP_] = {0};
+            mixprec_copy_(rest, x, n * sizeof *x);
+            if (kernels->tally(t, rest, MIXPREC_TALLY_GROUP_)) {
+                t->stats->zero -= MIXPREC_TALLY_GROUP_ - n;
+                t->stats->exponents[0] -= MIXPREC_TALLY_GROUP_ - n;
+                count = n;
+            }
+        }
         if (!count) {
-            count = mixprec_min_(n, MIXPREC_UNIT_);
-            mixprec_tally_group_(kernels, t, NULL, x, count, to, &how);
+            count = mixprec_min_(n, MIXPREC_TALLY_GROUP_);
+            mixprec_tally_group_(kernels, t, x, count, to, how);
         }
         x += count;
         n -= count;
@@ -7562,24 +7765,20 @@ static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally
     }
 }
 
-/* At most MIXPREC_BLOCK_ elements. E8M0 has NaN for some numbers, and int8 -128 but not 128. */
 static void mixprec_tally_doubles_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *x, size_t n,
                                    mixprec_dtype to, mixprec_how_ how) {
-    const int wide = kernels->tally_wide && to != MIXPREC_E8M0 && to != MIXPREC_I8;
-    float codes[MIXPREC_BLOCK_], q[MIXPREC_BLOCK_]; /* codes of the widest type they may have */
-    size_t i, count;
-    if (wide) {
-        mixprec_store_f64_(kernels, codes, to, x, n, &how);
-        mixprec_load_(kernels, q, codes, to, n);
-    }
-    for (i = 0; i < n; i += count) {
-        count = wide ? kernels->tally_wide(t, x + i, q + i, (n - i) / MIXPREC_UNIT_ * MIXPREC_UNIT_) : 0;
+    const int fast = how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally_wide && t->wide;
+    while (n) {
+        size_t count = 0;
+        if (fast && n >= MIXPREC_UNIT_)
+            count = kernels->tally_wide(t, x, n / MIXPREC_UNIT_ * MIXPREC_UNIT_);
         if (!count) {
-            mixprec_how_ rest = how;
-            rest.index += i;
-            count = mixprec_min_(n - i, MIXPREC_UNIT_);
-            mixprec_tally_group_(kernels, t, x + i, NULL, count, to, &rest);
+            count = mixprec_min_(n, MIXPREC_UNIT_);
+            mixprec_tally_unit_(kernels, t, x, NULL, count, to, &how, NULL);
         }
+        x += count;
+        n -= count;
+        how.index += count;
     }
 }
 
@@ -7592,6 +7791,9 @@ static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
     t->max = (int32_t)mixprec_f32_bits_((float)max);
     t->min_normal = (int32_t)mixprec_f32_bits_((float)min_normal);
     t->shift = layout ? 23 - layout->mantissa_bits : 0;
+    t->wide = layout != NULL;
+    t->wide_vanishing = half_step;
+    t->wide_normal = min_normal - half_step;
     if (t->shift) {
         t->vanishing = (int32_t)mixprec_f32_bits_((float)half_step);             /* ties to zero */
         t->normal = (int32_t)mixprec_f32_bits_((float)(min_normal - half_step)); /* ties to the normal number */
@@ -7600,7 +7802,7 @@ static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
 
 /* Elements at a time from types that the kernels do not read. */
 #ifdef MIXPREC_NO_STDLIB
-#define MIXPREC_TALLY_BUFFER_ MIXPREC_BLOCK_
+#define MIXPREC_TALLY_BUFFER_ MIXPREC_TALLY_GROUP_
 #else
 #define MIXPREC_TALLY_BUFFER_ 1024
 #endif
@@ -7615,23 +7817,24 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
     t.stats = stats;
     t.min_nonzero = infinity;
     mixprec_tally_format_(&t, to);
-    mixprec_tally_window_(&t, 127);
+#if defined(MIXPREC_HAS_AVX2_)
+    t.exponents = t.room + (64 - (uintptr_t)t.room % 64) % 64;
+    t.window = 127 - 13;
+#endif
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
     if (src_type == MIXPREC_F32 && mixprec_f32_bits_(scale) == 0x3F800000u)
         mixprec_tally_floats_(kernels, &t, (const float *)src, n, to, how);
+    else if (src_type == MIXPREC_F64 && mixprec_f32_bits_(scale) == 0x3F800000u)
+        mixprec_tally_doubles_(kernels, &t, (const double *)src, n, to, how);
     else
         for (i = 0; i < n; i += count) {
             const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
             how.index = options->index + i;
             if (src_type == MIXPREC_F64) {
                 double product[MIXPREC_BLOCK_];
-                const double *x = (const double *)(const void *)from;
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                if (mixprec_f32_bits_(scale) != 0x3F800000u) {
-                    mixprec_scale_f64_(product, x, count, (double)scale);
-                    x = product;
-                }
-                mixprec_tally_doubles_(kernels, &t, x, count, to, how);
+                mixprec_scale_f64_(product, (const double *)(const void *)from, count, (double)scale);
+                mixprec_tally_doubles_(kernels, &t, product, count, to, how);
             } else {
                 float x[MIXPREC_TALLY_BUFFER_];
                 count = mixprec_min_(n - i, MIXPREC_TALLY_BUFFER_);
@@ -7641,7 +7844,8 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
                 mixprec_tally_floats_(kernels, &t, x, count, to, how);
             }
         }
-    mixprec_tally_window_(&t, 0);
+    if (kernels->tally)
+        kernels->tally(&t, NULL, 0);
     for (count = MIXPREC_TALLY_LANES_ / 2; count; count /= 2) {
         mixprec_add_f64_(t.signal, t.signal + count, count);
         mixprec_add_f64_(t.noise, t.noise + count, count);

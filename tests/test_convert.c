@@ -591,30 +591,51 @@ static void test_unbiased(const oracle_format *format) {
 
 /* ---- statistics ---- */
 
-/* The sum of squares as the contract has it: a group of 64 in fp32 where its sizes allow, four to a lane. */
+/* x^2 + sum, not negative, to the nearest float, by integers: both as multiples of 2^exponent below 2^62, the smaller one
+   shifted to the other's exponent, with a last bit that says whether something was lost. */
+static float add_square(float x, float sum) {
+    uint64_t parts[2], total, rest, half;
+    int exponents[2], large, shift, i;
+    parts[0] = (uint64_t)ldexp(frexp(x < 0 ? -(double)x : (double)x, &exponents[0]), 24);
+    parts[0] *= parts[0];
+    exponents[0] = 2 * (exponents[0] - 24);
+    parts[1] = (uint64_t)ldexp(frexp((double)sum, &exponents[1]), 24);
+    exponents[1] -= 24;
+    for (i = 0; i < 2; i++)
+        for (; parts[i] && parts[i] < (uint64_t)1 << 61; exponents[i]--)
+            parts[i] *= 2;
+    large = !parts[0] || (parts[1] && exponents[1] > exponents[0]);
+    shift = parts[!large] ? exponents[large] - exponents[!large] : 0;
+    half = shift < 63 ? (uint64_t)1 << shift : (uint64_t)1 << 63;
+    total = parts[large] + (parts[!large] / half | (parts[!large] % half != 0));
+    for (shift = 0; shift < 63 && (total >> shift >= 1u << 24 || exponents[large] + shift < -149);)
+        shift++;
+    if (!total || exponents[large] + shift < -149)
+        return 0;
+    rest = total % ((uint64_t)1 << shift);
+    half = (uint64_t)1 << shift >> 1;
+    total >>= shift;
+    total += shift && (rest > half || (rest == half && total % 2));
+    return (float)ldexp((double)total, exponents[large] + shift);
+}
+
+/* The sum of squares as the contract has it: a group of 256 in fp32 where its sizes allow, in 32 lanes. */
 static double sum_of_squares(const double *x, size_t n, const unsigned char *single) {
     volatile double lanes[16] = {0}, wide;
     size_t i, j;
-    for (i = 0; i < n; i += 64) {
-        double group[64] = {0};
-        for (j = 0; j < 64 && i + j < n; j++)
-            group[j] = x[i + j];
-        for (j = 0; j < 64; j++) {
-            if (single[i / 64] && j < 16) {
-                volatile float s[4], sum;
-                int k;
-                for (k = 0; k < 4; k++) {
-                    s[k] = (float)group[j + 16 * (size_t)k];
-                    s[k] = s[k] * s[k];
-                }
-                s[0] = s[0] + s[1];
-                s[2] = s[2] + s[3];
-                sum = s[0] + s[2];
-                lanes[j] = lanes[j] + (double)sum;
-            } else if (!single[i / 64]) {
-                wide = group[j] * group[j];
+    for (i = 0; i < n; i += 256) {
+        float sums[32] = {0};
+        for (j = i; j < i + 256 && j < n; j++)
+            if (single[i / 256]) {
+                volatile float value = (float)x[j];
+                sums[j % 32] = add_square(value, sums[j % 32]);
+            } else {
+                wide = x[j] * x[j];
                 lanes[j % 16] = lanes[j % 16] + wide;
             }
+        for (j = 0; j < 16; j++) {
+            volatile float sum = sums[j] + sums[j + 16];
+            lanes[j] = lanes[j] + (double)sum;
         }
     }
     for (i = 8; i; i /= 2)
@@ -645,7 +666,7 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
     mixprec_statistics got, want;
     uint64_t amax = 0, min_nonzero = ORACLE_INF, exponents[256] = {0};
     static double numbers[STATS_COUNT], errors[STATS_COUNT];
-    static unsigned char single[STATS_COUNT / 64 + 1];
+    static unsigned char single[STATS_COUNT / 256 + 1];
     double signal, noise;
     uint64_t group_amax = 0;
     mixprec_status status;
@@ -657,7 +678,7 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
         uint64_t x = from == MIXPREC_F64 ? bits : oracle_decode(oracle_format_of(from), (uint32_t)bits), magnitude, q;
         oracle_place place;
         int exponent;
-        if (i % 64 == 0)
+        if (i % 256 == 0)
             group_amax = 0;
         numbers[i] = errors[i] = 0;
         if (options->scale > 0)
@@ -666,8 +687,8 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
         want.nan += magnitude > ORACLE_INF;
         want.inf += magnitude == ORACLE_INF;
         group_amax = magnitude < ORACLE_INF && magnitude > group_amax ? magnitude : group_amax;
-        single[i / 64] = from != MIXPREC_F64 && (group_amax == 0 || (group_amax >= oracle_bits(ldexp(1.0, -48)) &&
-                                                                     group_amax < oracle_bits(ldexp(1.0, 60))));
+        single[i / 256] = from != MIXPREC_F64 && (group_amax == 0 || (group_amax >= oracle_bits(ldexp(1.0, -48)) &&
+                                                                      group_amax < oracle_bits(ldexp(1.0, 60))));
         if (magnitude >= ORACLE_INF) {
             exponents[255]++;
             continue;
@@ -793,6 +814,32 @@ static void test_stats(mixprec_dtype from) {
                 check_stats((const char *)groups + mixprec_dtype_bytes(from, i), from, 64, types[to], &options);
                 check_stats((const char *)groups + mixprec_dtype_bytes(from, i + odd), from, 128, types[to], &options);
             }
+        }
+}
+
+/* More exponents than the counters of a vector's places hold; those of the second half are far from the first. */
+static void test_stats_long(void) {
+    enum { count = 60000 };
+    static float source[count];
+    static double wide[count];
+    int path, j;
+    size_t i;
+    for (i = 0; i < count; i++)
+        wide[i] = source[i] = (float)ldexp(i % 5 ? 1.25 : 1.5, (i % 3 ? 0 : -10) - (i < count / 2 ? 0 : 30));
+    for (path = 0; path < path_count; path++)
+        for (j = 0; j < 2; j++) {
+            static mixprec_statistics got;
+            mixprec_convert_options options = {0};
+            mixprec_status status;
+            options.isa = paths[path];
+            status = mixprec_stats(&got, j ? (const void *)wide : (const void *)source, j ? MIXPREC_F64 : MIXPREC_F32,
+                                   count, MIXPREC_BF16, &options);
+            CHECK(status == MIXPREC_OK, "%s", mixprec_status_string(status));
+            CHECK(got.exponents[127] == count / 3 && got.exponents[117] == count / 6 &&
+                      got.exponents[97] == count / 3 && got.exponents[87] == count / 6,
+                  "%s: exponents %llu %llu %llu %llu", mixprec_isa_name(paths[path]),
+                  (unsigned long long)got.exponents[127], (unsigned long long)got.exponents[117],
+                  (unsigned long long)got.exponents[97], (unsigned long long)got.exponents[87]);
         }
 }
 
@@ -1067,6 +1114,8 @@ int main(int argc, char **argv) {
         if (test_begin(name))
             test_stats(types[i]), test_end();
     }
+    if (test_begin("convert: statistics of many elements"))
+        test_stats_long(), test_end();
     if (test_begin("convert: statistics, errors"))
         test_stats_errors(), test_end();
     if (test_begin("convert: extreme scales"))
