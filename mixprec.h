@@ -1558,8 +1558,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
    MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
 
-/* y = activation(x). In f32 the error is below 3 ulp, of GELU below 6 ulp, where the result is tiny, too: for each of
-   the 2^32 floats x. ReLU is exact. */
+/* y = activation(x). In f32 the error is below 3 ulp, of GELU below 6 ulp, where the result is tiny, too; the tests try
+   every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact. */
 MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                             size_t n, mixprec_activation activation);
 
