@@ -2208,24 +2208,26 @@ typedef uint32_t mixprec_codes_;
     }
 #endif
 
-/* `from`, or where it has fewer than `width` numbers, those and `rest` in `few`. */
-MIXPREC_FORCE_INLINE_ const float *mixprec_padded_(float *few, const float *from, size_t count, size_t width,
-                                                   float rest) {
-    size_t i;
-    if (count >= width)
-        return from;
-    for (i = 0; i < width; i++)
-        few[i] = i < count ? from[i] : rest;
-    return few;
-}
 /* The next numbers of an array with `count` left; what it does not have is `rest`. */
 MIXPREC_FORCE_INLINE_ void mixprec_load_f32s_(mixprec_f32s_ *x, const float *from, size_t count, float rest) {
-    float few[MIXPREC_WIDTH_];
-    *x = *(const mixprec_f32s_at_ *)mixprec_padded_(few, from, count, MIXPREC_WIDTH_, rest);
+    if (count < MIXPREC_WIDTH_) {
+        float few[MIXPREC_WIDTH_];
+        size_t i;
+        for (i = 0; i < MIXPREC_WIDTH_; i++)
+            few[i] = i < count ? from[i] : rest;
+        *x = *(const mixprec_f32s_at_ *)few;
+    } else
+        *x = *(const mixprec_f32s_at_ *)from;
 }
 MIXPREC_FORCE_INLINE_ void mixprec_load_floats_(mixprec_floats_ *x, const float *from, size_t count, float rest) {
-    float few[MIXPREC_FLOATS_];
-    *x = *(const mixprec_floats_at_ *)mixprec_padded_(few, from, count, MIXPREC_FLOATS_, rest);
+    if (count < MIXPREC_FLOATS_) {
+        float few[MIXPREC_FLOATS_];
+        size_t i;
+        for (i = 0; i < MIXPREC_FLOATS_; i++)
+            few[i] = i < count ? from[i] : rest;
+        *x = *(const mixprec_floats_at_ *)few;
+    } else
+        *x = *(const mixprec_floats_at_ *)from;
 }
 MIXPREC_FORCE_INLINE_ void mixprec_store_f32s_(float *to, const mixprec_f32s_ *x, size_t count) {
     if (count < MIXPREC_WIDTH_) {
