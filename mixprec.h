@@ -1954,7 +1954,7 @@ typedef struct mixprec_how_ {
 #define MIXPREC_BLOCK_ 256
 #endif
 
-/* Random words come in groups of so many, of which vector kernels make all at once. */
+/* Random words come in groups of so many: what a vector kernel makes at a time, or a multiple of it. */
 #if defined(MIXPREC_HAS_AVX2_)
 #define MIXPREC_RANDOMS_ 128
 #else
@@ -5014,7 +5014,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i cod
 #if defined(_MSC_VER) && !defined(__clang__)
     return _mm512_permutex2var_epi8(low, codes, high);
 #else
-    __asm__("vpermi2b %2, %1, %0" : "+v"(codes) : "v"(low), "v"(high));
+    __asm__("vpermi2b {%2, %1, %0|%0, %1, %2}" : "+v"(codes) : "v"(low), "v"(high));
     return codes;
 #endif
 }
@@ -6338,7 +6338,7 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
-        switch (table ? MIXPREC_NONE : type) {
+        switch (table ? MIXPREC_NONE : type) { /* MIXPREC_NONE: looked up */
 #define MIXPREC_BODY_(some, vectors, dtype, lookup)                                                                    \
     mixprec_direct_thin_body_avx512_(some, vectors, dtype, lookup, table, rows, there, depth, a, width, b, stride, t,  \
                                      ldt, first)
@@ -8133,7 +8133,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
-    size_t columns = 512; /* for few rows */
+    size_t columns = 512; /* the most of a block of few rows */
     plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
     if (plan->small)
         return;
@@ -8212,8 +8212,8 @@ static size_t mixprec_gemm_bytes_(const mixprec_gemm_plan_ *plan) {
 /* The descriptor of product i of a batch. */
 static void mixprec_gemm_product_(const mixprec_gemm_desc *d, size_t i, mixprec_gemm_desc *product) {
     size_t a = i * d->stride_a * mixprec_size_of_(d->a_type), b = i * d->stride_b * mixprec_size_of_(d->b_type);
-    product->a = d->a_array ? d->a_array[i] : a ? (const char *)d->a + a : d->a;
-    product->b = d->b_array ? d->b_array[i] : b ? (const char *)d->b + b : d->b;
+    product->a = d->a_array ? d->a_array[i] : a && d->a ? (const char *)d->a + a : d->a;
+    product->b = d->b_array ? d->b_array[i] : b && d->b ? (const char *)d->b + b : d->b;
     product->c = d->c_array ? d->c_array[i] : (char *)d->c + i * d->stride_c * mixprec_size_of_(d->c_type);
     product->offset = d->offset + (uint64_t)i * d->m * d->n;
 }
@@ -8350,7 +8350,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                 mixprec_store_f64_(kernels, c, d->c_type, x, count, &how);
         } else {
             float x[MIXPREC_UNIT_], y[MIXPREC_UNIT_];
-            const float *from = (const float *)t + i;
+            const float *from = t ? (const float *)t + i : NULL;
             if (t && !plan->pieces && (plan->scale_a.values || plan->scale_b.values)) {
                 mixprec_copy_(x, from, count * sizeof *x);
                 mixprec_gemm_rescale_(plan, x, row, at, count, 0);
@@ -8560,7 +8560,7 @@ static void mixprec_small_widen_(const mixprec_small_ *s, char *to, size_t width
     s->kernels->pack(to, width, src, type, ld, along, count, depth, s->wide);
 }
 
-/* The buffer has room for b_bytes and a_bytes, and a vector more, for the last row may spill. */
+/* The buffer has room for b_bytes and a_bytes and, where A is copied, a vector more: its last row may spill. */
 MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
     const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
     const char *a = (const char *)s->a, *b = (const char *)s->b;
@@ -8646,7 +8646,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
         for (j = part->column; j < part->column_end; j += columns) {
             size_t outer_end = mixprec_min_(outer + outer_rows, part->row_end), piece = 0;
             columns = mixprec_min_(plan->columns - (j == part->column ? skew : 0), part->column_end - j);
-            if (part->column_end - j - columns - 1 < skew) /* a line to the last block by itself would be slow */
+            if (part->column_end - j - columns - 1 < skew) /* 1 to skew columns by themselves; none left is SIZE_MAX */
                 columns -= plan->columns / 2;
             if (!mixprec_gemm_wanted_(d, outer, outer_end - outer, j, columns))
                 continue;
@@ -10144,7 +10144,7 @@ MIXPREC_NOINLINE_ void mixprec_dropout_run_(const mixprec_kernels_ *kernels, mix
     size_t i, j, count;
     for (i = 0; i < n; i += count) {
         const size_t odd = (size_t)(offset + i) & 1;
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+        count = mixprec_min_(n - i, MIXPREC_BLOCK_ - odd);
         mixprec_read_(block, &x, i, count);
         kernels->random(words, seed, offset + i - odd, mixprec_round_up_(count + odd, MIXPREC_RANDOMS_));
         for (j = 0; j < count; j++)
@@ -11035,11 +11035,11 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
    Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
-   their own, but 16 x 16 is done before those begin. A beta of -0 goes the general way: clang makes a comparison of
+   their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang makes a comparison of
    doubles of a test for both zeros, which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
-    const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* of elements from row to row */
+    const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
     mixprec_small_ s;
     mixprec_fp_ environment;
     size_t bytes, c_bytes;
