@@ -1177,13 +1177,13 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
-   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written. The
-   sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a group are
-   added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then lanes i and i + 16
-   are, which are added to 16 sums in f64, group by group; then sums i and i + 8 are added, i and i + 4, and so on. From
-   f64, and in a group whose largest finite magnitude is neither zero nor in [2^-48, 2^60), elements are squared in f64
-   instead and added one by one to sum i % 16. `to` is any dtype but f64. Options as for mixprec_convert_ex, and NULL; the overflow
-   policy is ignored. Errors as for mixprec_convert_ex. */
+   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written.
+   The sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a
+   group are added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then
+   lanes i and i + 16 are, which are added to 16 sums in f64, group by group; then sums i and i + 8 are added, i and
+   i + 4, and so on. From f64, and in a group whose largest finite magnitude is neither zero nor in [2^-48, 2^60),
+   elements are squared in f64 instead and added one by one to sum i % 16. `to` is any dtype but f64. Options as for
+   mixprec_convert_ex, and NULL; the overflow policy is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
@@ -1558,8 +1558,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
    MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
 
-/* y = activation(x). In f32 the error is below 3 ulp, of GELU below 6 ulp, where the result is tiny, too; the tests try
-   every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact. */
+/* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
+   too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact. */
 MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                             size_t n, mixprec_activation activation);
 
@@ -2169,8 +2169,10 @@ typedef uint32_t mixprec_codes_;
 #endif
 #define MIXPREC_SELECT_(where, a, b) MIXPREC_FLOATS_OF_((MIXPREC_BITS_(a) & (where)) | (MIXPREC_BITS_(b) & ~(where)))
 /* Where a command line without AVX leaves no FMA in any function, nothing can be contracted: the AVX2 functions are
-   compiled without it. */
-#if MIXPREC_WIDTH_ != 4 || defined(__AVX__)
+   compiled without it. -ffast-math would reassociate; there, not every function has registers for such a vector. */
+#if defined(__FAST_MATH__) && MIXPREC_WIDTH_ == 4
+#define MIXPREC_KEEP_SEVERAL_(x) __asm__("" : "+m"(x))
+#elif MIXPREC_WIDTH_ != 4 || defined(__AVX__)
 #define MIXPREC_KEEP_SEVERAL_(x) MIXPREC_KEEP_(x)
 #else
 #define MIXPREC_KEEP_SEVERAL_(x) ((void)0)
@@ -2180,9 +2182,9 @@ typedef uint32_t mixprec_codes_;
         product = (a) * (b);                                                                                           \
         MIXPREC_KEEP_SEVERAL_(product);                                                                                \
     } while (0)
-/* Of floats; wider registers would keep more of it. */
-#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
-#define MIXPREC_SUM_(sum, a, b) MIXPREC_PRODUCT_(sum, 1, (a) + (b))
+/* Of floats; wider registers would keep more of it, -ffast-math would fold x + y - x. */
+#if defined(__FAST_MATH__) || (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)
+#define MIXPREC_SUM_(sum, a, b) MIXPREC_PRODUCT_(sum, 1.0f, (a) + (b))
 #else
 #define MIXPREC_SUM_(sum, a, b) ((void)(sum = (a) + (b)))
 #endif
@@ -4111,9 +4113,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_tally64_wide_avx2_(mixprec_tally
             square = _mm256_mul_pd(x, x);
             MIXPREC_KEEP_(square);
             sums->signal[j] = _mm256_add_pd(sums->signal[j], square);
+            MIXPREC_KEEP_(sums->signal[j]);
             square = _mm256_mul_pd(error, error);
             MIXPREC_KEEP_(square);
             sums->noise[j] = _mm256_add_pd(sums->noise[j], square);
+            MIXPREC_KEEP_(sums->noise[j]);
         }
     return 1;
 }
@@ -7629,16 +7633,13 @@ static float mixprec_add_square_(float x, float sum) {
     double square = (double)x * (double)x, large, small, result, lost;
     large = square > (double)sum ? square : (double)sum;
     small = square > (double)sum ? (double)sum : square;
-    {
-        MIXPREC_ROUNDED_ double total = large + small;
-        result = total;
-    }
+    result = large + small;
     MIXPREC_KEEP_(result);
     lost = result - large;
     MIXPREC_KEEP_(lost);
     lost = small - lost;
-    if (mixprec_f64_bits_(lost) << 1 && !(mixprec_f64_bits_(result) & 1))
-        result = mixprec_f64_from_bits_(mixprec_f64_bits_(result) + (mixprec_f64_bits_(lost) >> 63 ? UINT64_MAX : 1));
+    if (mixprec_f64_bits_(lost) << 1) /* of the two beside the sum, that with an odd last bit */
+        result = mixprec_f64_from_bits_((mixprec_f64_bits_(result) - (mixprec_f64_bits_(lost) >> 63)) | 1);
     return (float)result;
 }
 
@@ -11035,8 +11036,8 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
    Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
-   their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang makes a comparison of
-   doubles of a test for both zeros, which would raise the caller's flags. */
+   their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang makes a
+   comparison of doubles of a test for both zeros, which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */

@@ -817,6 +817,27 @@ static void test_stats(mixprec_dtype from) {
         }
 }
 
+/* Element i and, after it in the same lane, element i + 32: the sum of their squares is just below, or just above, the
+   middle of two floats, by less than f64 tells, and a tie would go the other way. */
+static void test_stats_ties(void) {
+    static const float pairs[][2] = {{0x1.783be4p-17f, 0x1.e62ccep+0f}, {0x1.2a3386p-16f, 0x1.a9da9ap+0f},
+                                     {0x1.da078ep-17f, 0x1.41898cp+0f}, {0x1.06a2p-16f, 0x1.167134p+0f},
+                                     {0x1.5614f6p-16f, 0x1.9ba3d6p+0f}, {0x1.ec0c7ep-17f, 0x1.848354p+0f},
+                                     {0x1.012d5p-16f, 0x1.020a26p+0f},  {0x1.021bc8p-16f, 0x1.48a0b2p+0f}};
+    static float source[64];
+    int path;
+    size_t i;
+    for (i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        source[i] = pairs[i][0];
+        source[i + 32] = pairs[i][1];
+    }
+    for (path = 0; path < path_count; path++) {
+        mixprec_convert_options options = {0};
+        options.isa = paths[path];
+        check_stats(source, MIXPREC_F32, 64, MIXPREC_E4M3, &options);
+    }
+}
+
 /* More exponents than the counters of a vector's places hold; those of the second half are far from the first. */
 static void test_stats_long(void) {
     enum { count = 60000 };
@@ -1114,6 +1135,8 @@ int main(int argc, char **argv) {
         if (test_begin(name))
             test_stats(types[i]), test_end();
     }
+    if (test_begin("convert: statistics of sums beside a tie"))
+        test_stats_ties(), test_end();
     if (test_begin("convert: statistics of many elements"))
         test_stats_long(), test_end();
     if (test_begin("convert: statistics, errors"))

@@ -1344,7 +1344,7 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"layers: the activations and their slopes for every float, exp and log", test_elementary},
+        {"layers: activations and their slopes, every float of some binades, exp and log", test_elementary},
         {"layers: activations of Inf, NaN and zeros", test_special_values},
         {"layers: 1 / sqrt", test_inverse_root},
         {"layers: activations and their gradients", test_activations},
