@@ -36,8 +36,9 @@ test-quick: ## samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
 
-CHECK_STEPS = check_compile check_builds check_targets check_fuzz
-check: ## every compiler, configuration and target that is installed
+# The longest first.
+CHECK_STEPS = check_targets check_builds check_cuda check_compile check_bench check_prove check_fuzz
+check: ## every compiler, configuration and target that is installed, and everything below but check-neon and test-cuda
 	@rm -rf $(BUILD)/check
 	$(SUBMAKE) $(CHECK_STEPS:%=$(BUILD)/check/%.log); $(COUNT) total $(CHECK_STEPS:%=$(BUILD)/check/%.log)
 
@@ -101,6 +102,8 @@ $(BUILD)/test/check_compile.log: FORCE
 	@$(COUNT) run $@ sh tests/check_compile.sh --quick
 $(BUILD)/check/check_fuzz.log: FORCE
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-8} $(COUNT) run $@ sh tests/check_fuzz.sh
+$(BUILD)/check/check_prove.log: FORCE
+	@$(COUNT) run $@ $(MAKE) prove
 RUN_CHECK = @$(COUNT) run $@ sh tests/check_$*.sh
 $(BUILD)/test/check_%.log: FORCE ; $(RUN_CHECK)
 $(BUILD)/test-quick/check_%.log: FORCE ; $(RUN_CHECK)

@@ -4,6 +4,7 @@
 #     check "name" command arguments...         # passes when the command exits with 0; else shows its output, returns 1
 #     pass "name" / fail "name" "why" / skip "name" "why"
 #     have tool || missing "name" tool          # a skip; under CI=true, where .ci/run installs every tool, a failure
+#     build_test NAME program compiler options  # tests/test_NAME.c; the implementation is compiled once for several tests
 #     summary                                   # prints `N passed, M failed, K skipped`, exits with 1 if any failed
 #
 # $work is a fresh directory of the script. BUILD, CC and CFLAGS come from the Makefile.
@@ -56,6 +57,25 @@ check_quick() {
     case $(tail -n 1 "$work/output") in
     "0 passed"*) fail "$1" "no test ran" ;;
     esac
+}
+# build_test TEST PROGRAM COMPILER OPTIONS...: tests/test_TEST.c. Most of the time goes into the implementation, so it is
+# compiled once for tests that follow each other with the same options, as if the test had included it before. Five tests
+# look at its private functions, or count what it allocates, and hold their own.
+build_test() {
+    unit=$1 program=$2
+    shift 2
+    case $unit in
+    gemm | gemm_ex | optim | checkpoint | layers)
+        "$@" -o "$program" "tests/test_$unit.c" -lm
+        return
+        ;;
+    esac
+    if [ "$*" != "$(cat "$work/implementation.options" 2>/dev/null)" ]; then
+        rm -f "$work/implementation.options"
+        "$@" -c -o "$work/implementation.o" tests/implementation.c || return
+        echo "$*" >"$work/implementation.options"
+    fi
+    "$@" -DMIXPREC_IMPLEMENTED_ -o "$program" "tests/test_$unit.c" "$work/implementation.o" -lm
 }
 # the C++ compiler that belongs to a C compiler
 cxx_of() {

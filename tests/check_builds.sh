@@ -22,14 +22,14 @@ quick_tests() {
         return
     fi
     for test in $tests; do
-        check "builds: $label: test_$test compiles" "$@" -o "$work/test" "tests/test_$test.c" -lm &&
+        check "builds: $label: test_$test compiles" build_test "$test" "$work/test" "$@" &&
             check_quick "builds: $label: test_$test" "$work/test"
     done
 }
 
 quick_tests "-O0" "$all" "$CC" -O0
 quick_tests "-O3 -march=native" "$some" "$CC" -O3 -march=native
-quick_tests "MIXPREC_STATIC" "$some" "$CC" -O2 -DMIXPREC_STATIC
+quick_tests "MIXPREC_STATIC" "gemm optim layers" "$CC" -O2 -DMIXPREC_STATIC
 quick_tests "MIXPREC_NO_SIMD" "$some" "$CC" -O2 -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
 quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"
@@ -43,7 +43,8 @@ quick_tests "tcc" "$some" tcc
 quick_tests "32 bits, x87" "$conversions" gcc -O2 -m32 -mfpmath=387
 quick_tests "32 bits, x87, -O3" convert gcc -O3 -m32 -mfpmath=387
 quick_tests "32 bits, SSE" "$conversions" gcc -O2 -m32 -msse2 -mfpmath=sse
+# without -g, which doubles the time: the sanitizers name the functions, and undefined behaviour its line
 quick_tests "address and undefined-behaviour sanitizers" "$all" \
-    gcc -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all
+    gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 summary

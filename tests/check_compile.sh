@@ -1,7 +1,8 @@
 #!/bin/sh
-# Compiles mixprec.h, alone and with the implementation, under every installed compiler, language standard, optimisation
-# level and configuration, with warnings as errors. Nothing is run.
-# Run from the repository's root: sh tests/check_compile.sh [--quick]     --quick: only $CC, few standards, no optimiser
+# Compiles mixprec.h, alone and with the implementation, with warnings as errors. Nothing is run.
+# Run from the repository's root:
+#     sh tests/check_compile.sh            every installed compiler, language standard and optimisation level
+#     sh tests/check_compile.sh --quick    every configuration, with $CC in few standards
 
 . tests/check.sh
 
@@ -49,6 +50,30 @@ if [ "${1-}" = --quick ]; then
     else
         missing "compile: C++" "$cxx"
     fi
+
+    for option in MIXPREC_STATIC MIXPREC_NO_SIMD MIXPREC_NO_STDLIB MIXPREC_MAX_ISA=1 MIXPREC_MAX_ISA=2 \
+        MIXPREC_GEMM_STACK=0 MIXPREC_NO_LAYERS; do
+        implementation "$CC" -std=c99 -O1 -D$option
+    done
+    for convert in "" -DMIXPREC_NO_CONVERT; do
+        for gemm in "" -DMIXPREC_NO_GEMM; do
+            for scaler in "" -DMIXPREC_NO_SCALER; do
+                implementation "$CC" -std=c99 -O1 $convert $gemm $scaler
+            done
+        done
+    done
+    all=
+    for room in REDUCE QUANT OPTIM POLICY CHECKPOINT; do
+        implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_$room
+        all="$all -DMIXPREC_NO_$room"
+    done
+    # shellcheck disable=SC2086
+    implementation "$CC" -std=c99 -O1 $all
+    implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
+    implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
+    implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'
+    check "compile: MIXPREC_MALLOC alone is refused" refused "both" "$CC" -I. "-DMIXPREC_MALLOC(n)=0" -c "$work/header.c"
+    check "compile: MIXPREC_FREE alone is refused" refused "both" "$CC" -I. "-DMIXPREC_FREE(p)=0" -c "$work/header.c"
 else
     for compiler in gcc clang clang-19; do
         cxx=$(cxx_of "$compiler")
@@ -74,30 +99,6 @@ else
         missing "compile: tcc" tcc
     fi
 fi
-
-for option in MIXPREC_STATIC MIXPREC_NO_SIMD MIXPREC_NO_STDLIB MIXPREC_MAX_ISA=1 MIXPREC_MAX_ISA=2 \
-    MIXPREC_GEMM_STACK=0 MIXPREC_NO_LAYERS; do
-    implementation "$CC" -std=c99 -O1 -D$option
-done
-for convert in "" -DMIXPREC_NO_CONVERT; do
-    for gemm in "" -DMIXPREC_NO_GEMM; do
-        for scaler in "" -DMIXPREC_NO_SCALER; do
-            implementation "$CC" -std=c99 -O1 $convert $gemm $scaler
-        done
-    done
-done
-all=
-for room in REDUCE QUANT OPTIM POLICY CHECKPOINT; do
-    implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_$room
-    all="$all -DMIXPREC_NO_$room"
-done
-# shellcheck disable=SC2086
-implementation "$CC" -std=c99 -O1 $all
-implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
-implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
-implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'
-check "compile: MIXPREC_MALLOC alone is refused" refused "both" "$CC" -I. "-DMIXPREC_MALLOC(n)=0" -c "$work/header.c"
-check "compile: MIXPREC_FREE alone is refused" refused "both" "$CC" -I. "-DMIXPREC_FREE(p)=0" -c "$work/header.c"
 
 # The rig itself: a warning must fail a build.
 printf 'unsigned char narrow(int x);\nunsigned char narrow(int x) { return x; }\n' >"$work/warns.c"

@@ -19,10 +19,10 @@ sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
 
 # build KIND COMPILER LIBRARY_OPTIONS OPTIONS: the implementation once, then each fuzzer
 build() {
-    $2 -g $3 $sanitize -c -o "$work/$1_library.o" tests/fuzz_library.c || return
+    $2 $3 $sanitize -c -o "$work/$1_library.o" tests/implementation.c || return
     for fuzzer in $fuzzers; do
         # shellcheck disable=SC2086
-        $2 -std=gnu11 $warnings -g -O1 $4 $sanitize -o "$work/$1_$fuzzer" "tests/fuzz_$fuzzer.c" "$work/$1_library.o" -lm ||
+        $2 -std=gnu11 $warnings -O1 $4 $sanitize -o "$work/$1_$fuzzer" "tests/fuzz_$fuzzer.c" "$work/$1_library.o" -lm ||
             return
     done
 }

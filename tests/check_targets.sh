@@ -7,14 +7,12 @@
 
 . tests/check.sh
 
-build_for_aarch64() {
-    aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread -o "$work/test_aarch64" "tests/$1.c" -lm
-}
+aarch64="aarch64-linux-gnu-gcc -std=gnu11 $warnings -O2 -static -pthread"
 
 if [ "${1-}" = --neon ]; then
     if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
         missing "targets: every float on AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
-    elif check "targets: AArch64: test_convert compiles" build_for_aarch64 test_convert; then
+    elif check "targets: AArch64: test_convert compiles" build_test convert "$work/test_aarch64" $aarch64; then
         # these show how far they are
         for filter in "every float" "a sample of the floats"; do
             if qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64" --filter "$filter"; then
@@ -23,7 +21,7 @@ if [ "${1-}" = --neon ]; then
                 fail "targets: AArch64: test_convert, $filter" "see above"
             fi
         done
-        if build_for_aarch64 whole_convert && qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"; then
+        if $aarch64 -o "$work/test_aarch64" tests/whole_convert.c -lm && qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"; then
             pass "targets: AArch64: every float in every mode"
         else
             fail "targets: AArch64: every float in every mode" "see above"
@@ -56,9 +54,9 @@ elif ! have qemu-x86_64; then
 else
     for test in convert gemm gemm_ex scaler reduce quant optim layers; do
         cpus="Nehalem Haswell"
-        case $test in convert | gemm) cpus="Nehalem IvyBridge Haswell" ;; esac
+        case $test in convert) cpus="Nehalem IvyBridge Haswell" ;; esac
         check "targets: x86-64: test_$test compiles" \
-            $CC -std=gnu11 -O2 -pthread -o "$work/test" "tests/test_$test.c" -lm &&
+            build_test "$test" "$work/test" $CC -std=gnu11 -O2 -pthread &&
             for cpu in $cpus; do
                 check_quick "targets: $cpu: test_$test" qemu-x86_64 -cpu "$cpu" "$work/test"
             done
@@ -71,7 +69,7 @@ if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
     for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers; do
-        check "targets: AArch64: test_$test compiles" build_for_aarch64 "test_$test" &&
+        check "targets: AArch64: test_$test compiles" build_test "$test" "$work/test_aarch64" $aarch64 &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
         if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then
             for filter in .native dot-product; do
@@ -84,9 +82,8 @@ fi
 
 # ---- Windows ----
 
-build_for_windows() { # mingw's own printf knows no %zu
-    x86_64-w64-mingw32-gcc -std=gnu11 -O2 -D__USE_MINGW_ANSI_STDIO=1 -static -pthread -o "$work/test.exe" "$@" -lm
-}
+# mingw's own printf knows no %zu
+windows="x86_64-w64-mingw32-gcc -std=gnu11 -O2 -D__USE_MINGW_ANSI_STDIO=1 -static -pthread"
 
 # The header as MSVC sees it: clang defines _MSC_VER and, here, nothing that tells it from cl.exe; intrin.h is its own.
 # The rest of the program is mingw's, which knows another name for the function that touches new pages of the stack.
@@ -105,15 +102,15 @@ else
     export WINEPREFIX WINEDEBUG=-all
     wineboot --init >"$work/wineboot.out" 2>&1
     for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers; do
-        check "targets: Windows: test_$test compiles" build_for_windows "tests/test_$test.c" &&
+        check "targets: Windows: test_$test compiles" build_test "$test" "$work/test.exe" $windows &&
             check_quick "targets: Windows: test_$test" wine "$work/test.exe"
     done
     if ! have clang-19; then
         missing "targets: Windows, as MSVC" clang-19
     elif check "targets: Windows: compiles as for MSVC" as_msvc; then
         for test in convert scaler reduce quant; do
-            check "targets: Windows, as MSVC: test_$test compiles" build_for_windows -DMIXPREC_IMPLEMENTED_ \
-                "tests/test_$test.c" "$work/msvc.obj" -Wl,--defsym,__chkstk=___chkstk_ms &&
+            check "targets: Windows, as MSVC: test_$test compiles" $windows -DMIXPREC_IMPLEMENTED_ -o "$work/test.exe" \
+                "tests/test_$test.c" "$work/msvc.obj" -Wl,--defsym,__chkstk=___chkstk_ms -lm &&
                 check_quick "targets: Windows, as MSVC: test_$test" wine "$work/test.exe"
         done
     fi

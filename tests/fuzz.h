@@ -5,10 +5,10 @@
    that reads the input with the functions below, as if it had zeros without end, and ends the program by FUZZ_CHECK when
    something is wrong. It runs in two ways:
 
-       clang -g -fsanitize=fuzzer,address,undefined -I. -o fuzz tests/fuzz_<name>.c tests/fuzz_library.c
+       clang -g -fsanitize=fuzzer,address,undefined -I. -o fuzz tests/fuzz_<name>.c tests/implementation.c
        ./fuzz -max_total_time=60                       libFuzzer: inputs that reach new code are kept and changed
 
-       cc -g -fsanitize=address,undefined -DFUZZ_MAIN -I. -o fuzz tests/fuzz_<name>.c tests/fuzz_library.c
+       cc -g -fsanitize=address,undefined -DFUZZ_MAIN -I. -o fuzz tests/fuzz_<name>.c tests/implementation.c
        ./fuzz [--seconds N] [--runs N] [--first N]     inputs 0, 1, 2 ... of a fixed pseudo-random sequence
        ./fuzz FILE...                                  these inputs: what libFuzzer has left behind
 
