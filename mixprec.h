@@ -9847,47 +9847,11 @@ typedef struct mixprec_group_ {
     size_t first, segments, length, stride;
 } mixprec_group_;
 
-/* The block of elements at `position` of the group: where it is in the tensor, and how many they are; one of each of so
-   many segments where these have only one. */
+/* The block of elements at `position` of the group: where it is in the tensor, and how many they are. */
 static size_t mixprec_group_block_(const mixprec_group_ *g, size_t position, size_t *index) {
     size_t inside = position % g->length;
     *index = g->first + position / g->length * g->stride + inside;
-    return mixprec_min_(g->length == 1 ? g->segments - position : g->length - inside, MIXPREC_BLOCK_);
-}
-static void mixprec_copy_strided_(char *dst, size_t dst_step, const char *src, size_t src_step, size_t size, size_t n) {
-    size_t i;
-    for (; n; n--, dst += dst_step, src += src_step)
-        for (i = 0; i < size; i++)
-            dst[i] = src[i];
-}
-/* mixprec_view_, mixprec_place_ and mixprec_write_ of such a block. */
-MIXPREC_NOINLINE_ const float *mixprec_group_view_(float *block, const mixprec_tensor_ *t, const mixprec_group_ *g,
-                                                   size_t index, size_t n) {
-    const size_t size = mixprec_size_of_(t->type);
-    float together[MIXPREC_BLOCK_];
-    mixprec_tensor_ u = *t;
-    if (g->length > 1)
-        return mixprec_view_(block, t, index, n);
-    u.data = (char *)together;
-    mixprec_copy_strided_(u.data, size, t->data + index * size, g->stride * size, size, n);
-    mixprec_read_(block, &u, 0, n);
-    return block;
-}
-static float *mixprec_group_place_(float *block, const mixprec_tensor_ *t, const mixprec_group_ *g, size_t index) {
-    return g->length > 1 ? mixprec_place_(block, t, index) : block;
-}
-MIXPREC_NOINLINE_ void mixprec_group_write_(const mixprec_tensor_ *t, const mixprec_group_ *g, size_t index,
-                                            const float *src, size_t n) {
-    const size_t size = mixprec_size_of_(t->type);
-    float together[MIXPREC_BLOCK_];
-    mixprec_tensor_ u = *t;
-    if (g->length > 1) {
-        mixprec_write_(t, index, src, n);
-        return;
-    }
-    u.data = (char *)together;
-    mixprec_write_(&u, 0, src, n);
-    mixprec_copy_strided_(t->data + index * size, g->stride * size, u.data, size, size, n);
+    return mixprec_min_(g->length - inside, MIXPREC_BLOCK_);
 }
 
 typedef struct mixprec_norm_ {
@@ -9918,24 +9882,42 @@ MIXPREC_NOINLINE_ void mixprec_norm_parameters_(const mixprec_norm_ *norm, const
         dst[i] = absent;
 }
 
-/* The mean of x, when power is 1, or of (x - centre)^2. */
-MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, int power,
-                                             float centre) {
+MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_f64s_ *x, double value) {
+    double all[MIXPREC_WIDTH_];
+    size_t i;
+    for (i = 0; i < MIXPREC_WIDTH_; i++)
+        all[i] = value;
+    *x = *(const mixprec_f64s_at_ *)all;
+}
+/* x - mean as floats, whose squares are exact. */
+MIXPREC_FORCE_INLINE_ void mixprec_centre_(mixprec_f64s_ *x, const mixprec_f64s_ *mean) {
+    mixprec_f32s_ centred = MIXPREC_TO_F32S_(*x - *mean);
+    *x = MIXPREC_TO_F64S_(centred);
+}
+/* The normalised x: (x - mean) rstd. */
+MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *x, const mixprec_f64s_ *mean, const mixprec_f64s_ *rstd) {
+    mixprec_f64s_ z = (MIXPREC_TO_F64S_(*x) - *mean) * *rstd;
+    *x = MIXPREC_TO_F32S_(z);
+}
+
+/* The mean of x, or of (x - *centre)^2. */
+MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, const float *centre) {
     float buffer[MIXPREC_BLOCK_];
     const float *block;
     double lanes[MIXPREC_LANES_] = {0};
     size_t n = g->segments * g->length, i, j, count, index;
+    mixprec_f64s_ mean;
+    mixprec_spread_(&mean, centre ? (double)*centre : 0);
     for (i = 0; i < n; i += count) {
         count = mixprec_group_block_(g, i, &index);
-        block = mixprec_group_view_(buffer, &norm->x, g, index, count);
+        block = mixprec_view_(buffer, &norm->x, index, count);
         for (j = 0; j < count; j += MIXPREC_WIDTH_) {
             mixprec_f32s_ in;
             mixprec_f64s_ x;
-            mixprec_load_f32s_(&in, block + j, count - j, centre);
+            mixprec_load_f32s_(&in, block + j, count - j, centre ? *centre : 0);
             x = MIXPREC_TO_F64S_(in);
-            if (power == 2) {
-                in = MIXPREC_TO_F32S_(x - (double)centre); /* a float: its square is exact */
-                x = MIXPREC_TO_F64S_(in);
+            if (centre) {
+                mixprec_centre_(&x, &mean);
                 x *= x;
             }
             mixprec_add_lanes_(lanes, j, &x);
@@ -9943,15 +9925,132 @@ MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mi
     }
     return mixprec_lanes_sum_(lanes) / (double)n;
 }
-
-/* The normalised x: (x - mean) rstd. */
-MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *x, float mean, float rstd) {
-    mixprec_f64s_ z = (MIXPREC_TO_F64S_(*x) - (double)mean) * (double)rstd;
-    *x = MIXPREC_TO_F32S_(z);
-}
-
 MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
+}
+
+/* What a group of n elements leaves behind; returns its rstd. */
+MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size_t group, size_t n, float mean,
+                                                 double variance) {
+    const float rstd = mixprec_inverse_root_(variance + norm->epsilon);
+    if (norm->mean && !norm->variance)
+        norm->mean[group] = mean;
+    if (norm->running_mean)
+        mixprec_norm_running_(&norm->running_mean[group], (double)mean, norm->momentum);
+    if (norm->running_variance) /* unbiased; a single element has none */
+        mixprec_norm_running_(&norm->running_variance[group],
+                              mixprec_times_(variance, (double)n) / (double)(n - (n > 1)), norm->momentum);
+    if (norm->rstd)
+        norm->rstd[group] = rstd;
+    return rstd;
+}
+/* gamma h + beta */
+MIXPREC_FORCE_INLINE_ void mixprec_affine_(mixprec_f32s_ *h, const float *gamma, const float *beta, size_t count) {
+    mixprec_f32s_ a, b;
+    mixprec_load_f32s_(&a, gamma, count, 0);
+    mixprec_load_f32s_(&b, beta, count, 0);
+    *h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(*h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
+}
+
+/* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows: what one takes alone,
+   in the same order, without going over all cache lines for each. */
+enum { MIXPREC_COLUMNS_ = MIXPREC_WIDTH_ > 1 ? MIXPREC_UNIT_ : 8 };
+
+/* Sums of columns as mixprec_lanes_sum_ adds them up, lane after lane. Their order is that of the reversed bits, so that a
+   lane's sum meets its partner's, and theirs that of another pair, when both are there: only one sum of each level has to
+   wait, and `at` is the lane's that is being summed, in the end the whole. */
+enum { MIXPREC_LEVELS_ = 5 }; /* log2 MIXPREC_LANES_ */
+typedef struct mixprec_columns_ {
+    double waiting[MIXPREC_LEVELS_][MIXPREC_COLUMNS_], at[MIXPREC_COLUMNS_];
+} mixprec_columns_;
+
+MIXPREC_INLINE size_t mixprec_lane_(size_t step) {
+    return (step & 1) << 4 | (step & 2) << 2 | (step & 4) | (step & 8) >> 2 | step >> 4;
+}
+MIXPREC_FORCE_INLINE_ void mixprec_begin_lane_(mixprec_columns_ *sums) {
+    size_t j;
+    for (j = 0; j < MIXPREC_COLUMNS_; j++)
+        sums->at[j] = 0;
+}
+MIXPREC_FORCE_INLINE_ void mixprec_end_lane_(mixprec_columns_ *sums, size_t step) {
+    size_t level, j;
+    for (level = 0; step >> level & 1; level++)
+        for (j = 0; j < MIXPREC_COLUMNS_; j++)
+            sums->at[j] = sums->waiting[level][j] + sums->at[j];
+    if (level < MIXPREC_LEVELS_)
+        for (j = 0; j < MIXPREC_COLUMNS_; j++)
+            sums->waiting[level][j] = sums->at[j];
+}
+MIXPREC_FORCE_INLINE_ void mixprec_add_column_(mixprec_columns_ *sums, size_t column, const mixprec_f64s_ *x) {
+    *(mixprec_f64s_at_ *)(sums->at + column) += *x;
+}
+
+/* The means of columns of x, or of (x - centre)^2. */
+MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(double *moments, const mixprec_norm_ *norm, size_t first,
+                                                   size_t count, const double *centre) {
+    mixprec_columns_ sums;
+    float buffer[MIXPREC_COLUMNS_];
+    const size_t rows = norm->group.segments;
+    size_t step, row, j;
+    for (step = 0; step < MIXPREC_LANES_; step++) {
+        mixprec_begin_lane_(&sums);
+        for (row = mixprec_lane_(step); row < rows; row += MIXPREC_LANES_) {
+            const float *block = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count);
+            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                mixprec_f32s_ in;
+                mixprec_f64s_ x;
+                mixprec_load_f32s_(&in, block + j, count - j, 0);
+                x = MIXPREC_TO_F64S_(in);
+                if (centre) {
+                    const mixprec_f64s_ mean = *(const mixprec_f64s_at_ *)(centre + j);
+                    mixprec_centre_(&x, &mean);
+                    x *= x;
+                }
+                mixprec_add_column_(&sums, j, &x);
+            }
+        }
+        mixprec_end_lane_(&sums, step);
+    }
+    for (j = 0; j < count; j++)
+        moments[j] = sums.at[j] / (double)rows;
+}
+
+MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
+    float buffer[MIXPREC_COLUMNS_], gamma[MIXPREC_COLUMNS_], beta[MIXPREC_COLUMNS_], *to;
+    double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0}, variance[MIXPREC_COLUMNS_];
+    size_t first, count, row, j;
+    for (first = 0; first < norm->groups; first += count) {
+        count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
+        if (!norm->variance)
+            mixprec_column_moments_(mean, norm, first, count, NULL);
+        for (j = 0; j < count; j++)
+            mean[j] = (double)(norm->variance ? norm->mean[first + j] : mixprec_to_f32_(mean[j]));
+        if (!norm->variance)
+            mixprec_column_moments_(variance, norm, first, count, mean);
+        for (j = 0; j < count; j++) {
+            if (norm->variance)
+                variance[j] = (double)norm->variance[first + j];
+            rstd[j] =
+                (double)mixprec_norm_statistics_(norm, first + j, norm->group.segments, (float)mean[j], variance[j]);
+            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first + j, 0, gamma + j, 1);
+            mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first + j, 0, beta + j, 1);
+        }
+        for (row = 0; row < norm->group.segments; row++) {
+            const size_t index = row * norm->groups + first;
+            const float *x = mixprec_view_(buffer, &norm->x, index, count);
+            to = mixprec_place_(buffer, &norm->y, index);
+            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
+                const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
+                mixprec_f32s_ h;
+                mixprec_load_f32s_(&h, x + j, count - j, 0);
+                mixprec_normalise_(&h, &centre, &scale);
+                mixprec_affine_(&h, gamma + j, beta + j, count - j);
+                mixprec_store_f32s_(to + j, &h, count - j);
+            }
+            mixprec_write_(&norm->y, index, to, count);
+        }
+    }
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
@@ -9960,43 +10059,38 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
     mixprec_group_ g = norm->group;
     size_t group, n = g.segments * g.length, i, j, count, index;
     (void)kernels;
+    if (norm->by_group && g.length == 1) {
+        mixprec_norm_columns_(norm);
+        return;
+    }
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
-        float mean = 0, rstd;
+        float mean = 0;
         double variance;
+        mixprec_f64s_ centre, scale;
         if (norm->variance) {
             mean = norm->mean[group];
             variance = (double)norm->variance[group];
         } else {
             if (norm->centred)
-                mean = mixprec_to_f32_(mixprec_moment_(norm, &g, 1, 0));
-            variance = mixprec_moment_(norm, &g, 2, mean);
-            if (norm->mean)
-                norm->mean[group] = mean;
-            if (norm->running_mean)
-                mixprec_norm_running_(&norm->running_mean[group], (double)mean, norm->momentum);
-            if (norm->running_variance) /* unbiased; a single element has none */
-                mixprec_norm_running_(&norm->running_variance[group],
-                                      mixprec_times_(variance, (double)n) / (double)(n - (n > 1)), norm->momentum);
+                mean = mixprec_to_f32_(mixprec_moment_(norm, &g, NULL));
+            variance = mixprec_moment_(norm, &g, &mean);
         }
-        rstd = mixprec_inverse_root_(variance + norm->epsilon);
-        if (norm->rstd)
-            norm->rstd[group] = rstd;
+        mixprec_spread_(&centre, (double)mean);
+        mixprec_spread_(&scale, (double)mixprec_norm_statistics_(norm, group, n, mean, variance));
         for (i = 0; i < n; i += count) {
             count = mixprec_group_block_(&g, i, &index);
             mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
             mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
-            x = mixprec_group_view_(buffer, &norm->x, &g, index, count);
-            to = mixprec_group_place_(buffer, &norm->y, &g, index);
+            x = mixprec_view_(buffer, &norm->x, index, count);
+            to = mixprec_place_(buffer, &norm->y, index);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                mixprec_f32s_ h, a, b;
+                mixprec_f32s_ h;
                 mixprec_load_f32s_(&h, x + j, count - j, 0);
-                mixprec_load_f32s_(&a, gamma + j, count - j, 0);
-                mixprec_load_f32s_(&b, beta + j, count - j, 0);
-                mixprec_normalise_(&h, mean, rstd);
-                h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
+                mixprec_normalise_(&h, &centre, &scale);
+                mixprec_affine_(&h, gamma + j, beta + j, count - j);
                 mixprec_store_f32s_(to + j, &h, count - j);
             }
-            mixprec_group_write_(&norm->y, &g, index, to, count);
+            mixprec_write_(&norm->y, index, to, count);
         }
     }
 }
@@ -10011,7 +10105,98 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_add_(float *sums, size_t count, const mi
 }
 
 /* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h: dx = rstd (g - mean g - h mean(g
-   h)), without mean g for RMS norm. */
+   h)), without mean g for RMS norm. What both passes need of some elements: */
+typedef struct mixprec_norm_step_ {
+    mixprec_f64s_ h, dy, g;
+} mixprec_norm_step_;
+MIXPREC_FORCE_INLINE_ void mixprec_norm_step_of_(mixprec_norm_step_ *s, const float *x, const float *dy,
+                                                 const float *gamma, size_t count, const mixprec_f64s_ *mean,
+                                                 const mixprec_f64s_ *rstd) {
+    mixprec_f32s_ h, d, g;
+    mixprec_load_f32s_(&h, x, count, 0);
+    mixprec_load_f32s_(&d, dy, count, 0);
+    mixprec_load_f32s_(&g, gamma, count, 0);
+    mixprec_normalise_(&h, mean, rstd);
+    s->h = MIXPREC_TO_F64S_(h);
+    s->dy = MIXPREC_TO_F64S_(d);
+    g = MIXPREC_TO_F32S_(s->dy * MIXPREC_TO_F64S_(g));
+    s->g = MIXPREC_TO_F64S_(g);
+}
+MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, size_t count, const mixprec_norm_step_ *s,
+                                                  const mixprec_f64s_ *rstd, const mixprec_f64s_ *mean_g,
+                                                  const mixprec_f64s_ *along) {
+    mixprec_f64s_ g = ((s->g - *mean_g) - s->h * *along) * *rstd;
+    mixprec_f32s_ out = MIXPREC_TO_F32S_(g);
+    mixprec_store_f32s_(dx, &out, count);
+}
+MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
+    if (sums)
+        sums[group] = mixprec_to_f32_((double)sums[group] + sum);
+}
+
+/* The sums of the first pass: of g, g h, dy, dy h. */
+enum { MIXPREC_G_, MIXPREC_GH_, MIXPREC_DY_, MIXPREC_DYH_, MIXPREC_NORM_SUMS_ };
+
+MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *norm) {
+    float x_buffer[MIXPREC_COLUMNS_], dy_buffer[MIXPREC_COLUMNS_], gamma[MIXPREC_COLUMNS_], *to;
+    double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0};
+    mixprec_columns_ sums[MIXPREC_NORM_SUMS_];
+    const size_t rows = norm->group.segments;
+    size_t first, count, step, steps, row, i, j;
+    int pass;
+    for (first = 0; first < norm->groups; first += count) {
+        count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
+        for (j = 0; j < count; j++) {
+            mean[j] = (double)norm->mean[first + j];
+            rstd[j] = (double)norm->rstd[first + j];
+            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first + j, 0, gamma + j, 1);
+        }
+        for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
+            steps = pass ? 1 : MIXPREC_LANES_;
+            for (step = 0; step < steps; step++) {
+                for (i = 0; i < MIXPREC_NORM_SUMS_ && !pass; i++)
+                    mixprec_begin_lane_(&sums[i]);
+                for (row = mixprec_lane_(step); row < rows; row += steps) {
+                    const size_t index = row * norm->groups + first;
+                    const float *x = mixprec_view_(x_buffer, &norm->x, index, count);
+                    const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
+                    to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
+                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                        const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
+                        const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
+                        mixprec_norm_step_ s;
+                        mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &centre, &scale);
+                        if (pass) {
+                            const mixprec_f64s_ mean_g = *(const mixprec_f64s_at_ *)(sums[MIXPREC_G_].at + j);
+                            const mixprec_f64s_ along = *(const mixprec_f64s_at_ *)(sums[MIXPREC_GH_].at + j);
+                            mixprec_norm_gradient_(to + j, count - j, &s, &scale, &mean_g, &along);
+                            continue;
+                        }
+                        mixprec_add_column_(&sums[MIXPREC_G_], j, &s.g);
+                        s.g *= s.h;
+                        mixprec_add_column_(&sums[MIXPREC_GH_], j, &s.g);
+                        mixprec_add_column_(&sums[MIXPREC_DY_], j, &s.dy);
+                        s.h *= s.dy;
+                        mixprec_add_column_(&sums[MIXPREC_DYH_], j, &s.h);
+                    }
+                    if (pass)
+                        mixprec_write_(&norm->dx, index, to, count);
+                }
+                for (i = 0; i < MIXPREC_NORM_SUMS_ && !pass; i++)
+                    mixprec_end_lane_(&sums[i], step);
+            }
+            for (j = 0; j < count && !pass; j++) {
+                sums[MIXPREC_G_].at[j] /= (double)rows;
+                sums[MIXPREC_GH_].at[j] = (double)mixprec_to_f32_(sums[MIXPREC_GH_].at[j] / (double)rows);
+            }
+        }
+        for (j = 0; j < count; j++) {
+            mixprec_norm_add_to_(norm->dbeta, first + j, sums[MIXPREC_DY_].at[j]);
+            mixprec_norm_add_to_(norm->dgamma, first + j, sums[MIXPREC_DYH_].at[j]);
+        }
+    }
+}
+
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
     float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], *to, gamma[MIXPREC_BLOCK_];
     const float *x, *dy;
@@ -10019,59 +10204,58 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
     (void)kernels;
+    if (norm->by_group && layout.length == 1) {
+        mixprec_norm_backward_columns_(norm);
+        return;
+    }
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sums[4][MIXPREC_LANES_] = {{0}}, mean_g = 0, along = 0; /* of g, g h, dy, dy h */
-        const float mean = norm->centred ? norm->mean[group] : 0.0f, rstd = norm->rstd[group];
+        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}};
+        mixprec_f64s_ mean, rstd, mean_g, along;
+        mixprec_spread_(&mean, norm->centred ? (double)norm->mean[group] : 0);
+        mixprec_spread_(&rstd, (double)norm->rstd[group]);
+        mixprec_spread_(&mean_g, 0);
+        along = mean_g;
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_group_block_(&layout, i, &index);
-                x = mixprec_group_view_(x_buffer, &norm->x, &layout, index, count);
-                dy = mixprec_group_view_(dy_buffer, &norm->dy, &layout, index, count);
-                to = pass ? mixprec_group_place_(dy_buffer, &norm->dx, &layout, index) : NULL;
+                x = mixprec_view_(x_buffer, &norm->x, index, count);
+                dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
+                to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
                 mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    mixprec_f32s_ h, d, g;
-                    mixprec_f64s_ h64, d64, g64;
-                    mixprec_load_f32s_(&h, x + j, count - j, 0);
-                    mixprec_load_f32s_(&d, dy + j, count - j, 0);
-                    mixprec_load_f32s_(&g, gamma + j, count - j, 0);
-                    mixprec_normalise_(&h, mean, rstd);
-                    h64 = MIXPREC_TO_F64S_(h);
-                    d64 = MIXPREC_TO_F64S_(d);
-                    g = MIXPREC_TO_F32S_(d64 * MIXPREC_TO_F64S_(g));
-                    g64 = MIXPREC_TO_F64S_(g);
+                    mixprec_norm_step_ s;
+                    mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &mean, &rstd);
                     if (pass) {
-                        g64 = ((g64 - mean_g) - h64 * along) * (double)rstd;
-                        g = MIXPREC_TO_F32S_(g64);
-                        mixprec_store_f32s_(to + j, &g, count - j);
+                        mixprec_norm_gradient_(to + j, count - j, &s, &rstd, &mean_g, &along);
                         continue;
                     }
                     if (norm->dx.data) {
-                        mixprec_add_lanes_(sums[0], j, &g64);
-                        g64 *= h64;
-                        mixprec_add_lanes_(sums[1], j, &g64);
+                        mixprec_add_lanes_(sums[MIXPREC_G_], j, &s.g);
+                        s.g *= s.h;
+                        mixprec_add_lanes_(sums[MIXPREC_GH_], j, &s.g);
                     }
-                    h64 *= d64;
+                    s.h *= s.dy;
                     if (norm->by_group) {
-                        mixprec_add_lanes_(sums[2], j, &d64);
-                        mixprec_add_lanes_(sums[3], j, &h64);
+                        mixprec_add_lanes_(sums[MIXPREC_DY_], j, &s.dy);
+                        mixprec_add_lanes_(sums[MIXPREC_DYH_], j, &s.h);
                         continue;
                     }
                     if (norm->dbeta)
-                        mixprec_norm_add_(norm->dbeta + i + j, count - j, &d64);
+                        mixprec_norm_add_(norm->dbeta + i + j, count - j, &s.dy);
                     if (norm->dgamma)
-                        mixprec_norm_add_(norm->dgamma + i + j, count - j, &h64);
+                        mixprec_norm_add_(norm->dgamma + i + j, count - j, &s.h);
                 }
                 if (pass)
-                    mixprec_group_write_(&norm->dx, &layout, index, to, count);
+                    mixprec_write_(&norm->dx, index, to, count);
             }
-            mean_g = norm->centred ? mixprec_lanes_sum_(sums[0]) / (double)n : 0;
-            along = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[1]) / (double)n);
+            if (norm->centred)
+                mixprec_spread_(&mean_g, mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n);
+            mixprec_spread_(&along, (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n));
         }
-        if (norm->by_group && norm->dbeta)
-            norm->dbeta[group] = mixprec_to_f32_((double)norm->dbeta[group] + mixprec_lanes_sum_(sums[2]));
-        if (norm->by_group && norm->dgamma)
-            norm->dgamma[group] = mixprec_to_f32_((double)norm->dgamma[group] + mixprec_lanes_sum_(sums[3]));
+        if (norm->by_group) {
+            mixprec_norm_add_to_(norm->dbeta, group, mixprec_lanes_sum_(sums[MIXPREC_DY_]));
+            mixprec_norm_add_to_(norm->dgamma, group, mixprec_lanes_sum_(sums[MIXPREC_DYH_]));
+        }
     }
 }
 MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))

@@ -619,6 +619,57 @@ static void test_norms(void) {
         }
 }
 
+/* to[j * rows + i] = from[i * columns + j] */
+static void transpose(tensor *to, const tensor *from, size_t rows, size_t columns) {
+    size_t i;
+    shape(to, from->type, rows * columns);
+    for (i = 0; i < rows * columns; i++)
+        set_tensor(to, i % columns * rows + i / columns, mixprec_decode(code_at(from, i), from->type));
+}
+
+/* Channels of one pixel in many samples have the bits of the same channels with many pixels in one sample. */
+static void test_one_pixel(void) {
+    enum { COLUMNS = 70 };
+    static const size_t sizes[][2] = {{1, COLUMNS}, {2, 3}, {31, 9}, {33, 1}, {40, 64}, {61, 65}, {257, 8}};
+    static tensor x[2], dy[2], out[2], gradient[2], gamma, beta;
+    float kept[2][6][COLUMNS]; /* mean, rstd, running mean and variance, gradients of gamma and beta */
+    size_t s, d, k, i;
+    for (s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (d = 0; d < DTYPE_COUNT; d++) {
+            const size_t rows = sizes[s][0], columns = sizes[s][1], n = rows * columns;
+            fill(&gamma, MIXPREC_F32, columns, 1);
+            fill(&beta, MIXPREC_F32, columns, 1);
+            fill(&x[0], dtypes[d], n, 3);
+            fill(&dy[0], dtypes[(d + 1) % DTYPE_COUNT], n, 1);
+            for (i = 0; rows > 32 && i < columns; i++) { /* they meet in a lane, before others get lost beside them */
+                set_tensor(&dy[0], i, 1e18);
+                set_tensor(&dy[0], 32 * columns + i, -1e18);
+            }
+            transpose(&x[1], &x[0], rows, columns);
+            transpose(&dy[1], &dy[0], rows, columns);
+            memset(kept, 0, sizeof kept);
+            for (k = 0; k < 2; k++) {
+                const size_t samples = k ? 1 : rows, pixels = k ? rows : 1;
+                shape(&out[k], dtypes[(d + 2) % DTYPE_COUNT], n);
+                shape(&gradient[k], dtypes[(d + 3) % DTYPE_COUNT], n);
+                CHECK(mixprec_batch_norm(memory(&out[k]), out[k].type, kept[k][0], kept[k][1], memory(&x[k]), x[k].type,
+                                         memory(&gamma), memory(&beta), MIXPREC_F32, kept[k][2], kept[k][3], 0.1,
+                                         samples, columns, pixels, 1e-5) == MIXPREC_OK &&
+                          mixprec_batch_norm_backward(memory(&gradient[k]), gradient[k].type, kept[k][4], kept[k][5],
+                                                      memory(&dy[k]), dy[k].type, memory(&x[k]), x[k].type,
+                                                      memory(&gamma), MIXPREC_F32, kept[k][0], kept[k][1], samples,
+                                                      columns, pixels) == MIXPREC_OK,
+                      "status");
+            }
+            CHECK(!memcmp(kept[0], kept[1], sizeof kept[0]), "%zu x %zu: statistics differ", rows, columns);
+            for (i = 0; i < n; i++) {
+                const size_t there = i % columns * rows + i / columns;
+                CHECK(code_at(&out[0], i) == code_at(&out[1], there), "%zu x %zu: y differs", rows, columns);
+                CHECK(code_at(&gradient[0], i) == code_at(&gradient[1], there), "%zu x %zu: dx differs", rows, columns);
+            }
+        }
+}
+
 /* Statistics that E[x^2] - E[x]^2 would lose, kept running statistics, and inference with them. */
 static void test_statistics(void) {
     static float x[1000], out[1000];
@@ -1355,6 +1406,7 @@ int main(int argc, char **argv) {
         {"layers: cross-entropy and its gradient", test_cross_entropy},
         {"layers: softmax of Inf and NaN", test_softmax_special},
         {"layers: layer norm, RMS norm, batch norm and their gradients", test_norms},
+        {"layers: batch norm with one pixel", test_one_pixel},
         {"layers: statistics of normalisation", test_statistics},
         {"layers: bias and its gradient", test_bias},
         {"layers: embedding and its gradient", test_embedding},
