@@ -81,8 +81,8 @@ extern "C" {
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
-     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, amax, scale, inverse, workspace) lies in an array that
-                          the call reads or writes, or is two at once
+     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in an
+                          array that the call reads or writes, or is two at once
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
@@ -165,6 +165,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
        is not transposed;
      workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
+   A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
 mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                     mixprec_cuda_stream stream);
@@ -1997,16 +1998,21 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 }
 
 /* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
-   neighbouring threads have neighbouring elements. */
+   neighbouring threads have neighbouring elements. A thread stays in its column of what is contiguous: rows and depth
+   divide `threads`. */
 template <int rows, int depth, int threads, class Put>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
                                                       size_t k_end, Put put) {
+    const bool along_k = x.k_step == 1;
+    const int t = (int)threadIdx.x, r_step = along_k ? threads / depth : 0, p_step = along_k ? 0 : threads / rows;
+    const int r_end = x.rows - row0 < (size_t)rows ? (int)(x.rows - row0) : rows;
+    const int p_end = k_end - k0 < (size_t)depth ? (int)(k_end - k0) : depth;
+    int r = along_k ? t / depth : t % rows, p = along_k ? t % depth : t / rows;
+    size_t i = (row0 + r) * x.row_step + (k0 + p) * x.k_step;
+    const size_t step = r_step * x.row_step + p_step * x.k_step;
 #pragma unroll 4
-    for (int i = 0; i < rows * depth / threads; i++) { /* it divides them */
-        int q = (int)threadIdx.x + i * threads;
-        int r = x.k_step == 1 ? q / depth : q % rows, p = x.k_step == 1 ? q % depth : q / rows;
-        put(r, p, (row0 + r) * x.row_step + (k0 + p) * x.k_step, row0 + r < x.rows && k0 + p < k_end);
-    }
+    for (int n = 0; n < rows * depth / threads; n++, r += r_step, p += p_step, i += step)
+        put(r, p, i, r < r_end && p < p_end);
 }
 
 /* ---- EXACT: fused multiply-adds in the canonical order ---- */
@@ -2932,8 +2938,19 @@ mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, 
 
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream) {
+    const struct {
+        const void *p;
+        size_t bytes;
+    } values[4] = {{norm, sizeof *norm},
+                   {clip, clip ? sizeof *clip : 0},
+                   {inverse_scale, inverse_scale ? sizeof *inverse_scale : 0},
+                   {scaler, scaler ? sizeof *scaler : 0}};
     if (!norm)
         return MIXPREC_ERR_NULL;
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            if (mixprec_cuda_overlap_(values[i].p, values[i].bytes, values[j].p, values[j].bytes))
+                return MIXPREC_ERR_OVERLAP;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(clip, sizeof *clip));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse_scale, sizeof *inverse_scale));
@@ -3083,6 +3100,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
         for (int i = 0; i < MIXPREC_CUDA_POINTERS_; i++) {
             size_t size = i == 0 ? mixprec_cuda_size_(x.grad_type) : i == 2 || i == 3 ? model_size : 4;
             bytes[i] = arrays[i] ? x.n * size : 0;
+            if (mixprec_cuda_overlap_(arrays[i], bytes[i], state, sizeof *state))
+                return MIXPREC_ERR_OVERLAP;
             for (int j = 0; j < i; j++)
                 if (mixprec_cuda_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
                     return MIXPREC_ERR_OVERLAP;
