@@ -1815,17 +1815,18 @@ typedef struct mixprec_cuda_gemm_args_ {
 } mixprec_cuda_gemm_args_;
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
-    return g.device_alpha ? *g.device_alpha : g.alpha;
+    return g.device_alpha ? *mixprec_cuda_global_(g.device_alpha) : g.alpha;
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_beta_(const mixprec_cuda_gemm_args_ &g) {
-    return g.device_beta ? *g.device_beta : g.beta;
+    return g.device_beta ? *mixprec_cuda_global_(g.device_beta) : g.beta;
 }
 /* Four partial sums of part z of the launch. */
 MIXPREC_CUDA_DEV_ float4 *mixprec_cuda_partial_(const mixprec_cuda_gemm_args_ &g, size_t z, size_t row, size_t column) {
-    return (float4 *)(void *)(g.partial + (z * g.a.rows + row) * ((g.n + 3) / 4 * 4) + column);
+    return (float4 *)(void *)(mixprec_cuda_global_(g.partial) + (z * g.a.rows + row) * ((g.n + 3) / 4 * 4) + column);
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_at_(const mixprec_cuda_operand_ &x, size_t row, size_t k) {
-    return x.scale[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
+    return mixprec_cuda_global_(
+        x.scale)[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
 }
 MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x, size_t batch, size_t size) {
     return (const char *)mixprec_cuda_global_(x.array ? x.array[batch] : x.data) +
@@ -1855,7 +1856,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, fl
     const bool scaled = !nothing && !g.a.k_varies && !g.b.k_varies; /* else the sums are already */
     const bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
     const size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
-    char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
+    char *c = (char *)mixprec_cuda_global_(g.c_array ? mixprec_cuda_global_(g.c_array)[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     const bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
     const bool pairs =
@@ -1959,24 +1960,39 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
     return p;
 }
 
-/* A tile of sums in shared memory, `pitch` floats from row to row, goes to C or to the partial sums. */
-template <int rows, int columns, int threads>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place,
-                                              const float *tile, int pitch) {
+/* A tile of sums in shared memory, 8 floats between its rows and the kernel's arguments behind it, goes to C or to the
+   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took half
+   of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
+#define MIXPREC_CUDA_TILE_BYTES_(rows, columns) ((rows) * ((columns) + 8) * 4)
+static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0,
+                                                                                size_t batch, int rows, int columns) {
+    const mixprec_cuda_gemm_args_ &g =
+        *(const mixprec_cuda_gemm_args_ *)(const void *)(mixprec_cuda_shared_() +
+                                                         MIXPREC_CUDA_TILE_BYTES_(rows, columns));
     const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
+    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4;
+    const size_t column = column0 + c;
+    if (column >= g.n)
+        return;
 #pragma unroll 1
-    for (int q = (int)threadIdx.x; q < rows * columns / 4; q += threads) {
-        int r = q / (columns / 4), c = q % (columns / 4) * 4;
-        size_t row = place.row + r, column = place.column + c;
-        if (row >= g.a.rows || column >= g.n)
-            continue;
-        const float4 sums = *(const float4 *)(tile + r * pitch + c);
+    for (int r = (int)threadIdx.x / fours; r < rows && row0 + r < g.a.rows; r += (int)blockDim.x / fours) {
+        const float4 sums = *(const float4 *)(const void *)(mixprec_cuda_shared_() + (r * (columns + 8) + c) * 4);
         if (g.partial)
-            *mixprec_cuda_partial_(g, blockIdx.z, row, column) = sums;
+            *mixprec_cuda_partial_(g, blockIdx.z, row0 + r, column) = sums;
         else
-            mixprec_cuda_finish_(g, alpha, beta, sums, row, column, g.n - column < 4 ? (int)(g.n - column) : 4,
-                                 place.batch);
+            mixprec_cuda_finish_(g, alpha, beta, sums, row0 + r, column, g.n - column < 4 ? (int)(g.n - column) : 4,
+                                 batch);
     }
+}
+/* The same for a kernel, whose tile has been written. */
+template <int rows, int columns, int threads>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place) {
+    uint32_t *to = (uint32_t *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_TILE_BYTES_(rows, columns));
+    const uint32_t *from = (const uint32_t *)(const void *)&g;
+    for (int i = (int)threadIdx.x; i < (int)(sizeof g / 4); i += threads)
+        to[i] = from[i];
+    __syncthreads();
+    mixprec_cuda_epilogue_(place.row, place.column, place.batch, rows, columns);
 }
 
 /* The parts of a product, added in rising order. */
@@ -2019,7 +2035,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand
 
 #define MIXPREC_CUDA_EXACT_DEPTH_ 16
 #define MIXPREC_CUDA_EXACT_PITCH_ 68
-#define MIXPREC_CUDA_EXACT_BYTES_ (64 * 72 * 4)
+#define MIXPREC_CUDA_EXACT_BYTES_ (MIXPREC_CUDA_TILE_BYTES_(64, 64) + (int)sizeof(mixprec_cuda_gemm_args_))
 MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
                                                 size_t row0, size_t k0, size_t k_end) {
     mixprec_cuda_for_each_element_<64, MIXPREC_CUDA_EXACT_DEPTH_, MIXPREC_CUDA_THREADS_>(
@@ -2085,8 +2101,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 #pragma unroll
     for (int i = 0; i < 16; i++)
         a[(ty + 16 * (i / 4)) * 72 + tx + 16 * (i % 4)] = t[i / 4][i % 4];
-    __syncthreads();
-    mixprec_cuda_epilogue_<64, 64, MIXPREC_CUDA_THREADS_>(g, place, a, 72);
+    mixprec_cuda_end_<64, 64, MIXPREC_CUDA_THREADS_>(g, place);
 }
 
 /* What Tensor Cores multiply. */
@@ -2226,13 +2241,12 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
         for (int i = 0; i < 4; i++)
             nvcuda::wmma::store_matrix_sync(out + (warp_row + i / 2 * 16) * 72 + warp_column + i % 2 * 16,
                                             sums[i / 2][i % 2], 72, nvcuda::wmma::mem_row_major);
-        __syncthreads();
         if (kind == MIXPREC_CUDA_S8_) { /* int32 to fp32, in place */
+            __syncthreads();
             for (int q = (int)threadIdx.x; q < 64 * 72; q += 128)
                 ((float *)(void *)out)[q] = (float)out[q];
-            __syncthreads();
         }
-        mixprec_cuda_epilogue_<64, 64, 128>(g, place, (const float *)(const void *)out, 72);
+        mixprec_cuda_end_<64, 64, 128>(g, place);
     }
 };
 template <int kind>
@@ -2519,8 +2533,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
             *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
                                         (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
-    __syncthreads();
-    mixprec_cuda_epilogue_<rows, columns, threads>(g, place, out, pitch);
+    mixprec_cuda_end_<rows, columns, threads>(g, place);
 }
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
@@ -3562,6 +3575,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_THREADS_
 #undef MIXPREC_CUDA_REDUCE_BYTES_
 #undef MIXPREC_CUDA_TILE_
+#undef MIXPREC_CUDA_TILE_BYTES_
 #undef MIXPREC_CUDA_EXACT_DEPTH_
 #undef MIXPREC_CUDA_EXACT_PITCH_
 #undef MIXPREC_CUDA_EXACT_BYTES_
