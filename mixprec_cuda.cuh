@@ -1984,9 +1984,10 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
                                  batch);
     }
 }
-/* The same for a kernel, whose tile has been written. */
-template <int rows, int columns, int threads>
+/* The same for a kernel that was launched with `bytes` of shared memory, and whose tile has been written. */
+template <int rows, int columns, int threads, int bytes>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place) {
+    static_assert(MIXPREC_CUDA_TILE_BYTES_(rows, columns) + (int)sizeof g <= bytes, "the arguments do not fit");
     uint32_t *to = (uint32_t *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_TILE_BYTES_(rows, columns));
     const uint32_t *from = (const uint32_t *)(const void *)&g;
     for (int i = (int)threadIdx.x; i < (int)(sizeof g / 4); i += threads)
@@ -2101,7 +2102,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 #pragma unroll
     for (int i = 0; i < 16; i++)
         a[(ty + 16 * (i / 4)) * 72 + tx + 16 * (i % 4)] = t[i / 4][i % 4];
-    mixprec_cuda_end_<64, 64, MIXPREC_CUDA_THREADS_>(g, place);
+    mixprec_cuda_end_<64, 64, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_EXACT_BYTES_>(g, place);
 }
 
 /* What Tensor Cores multiply. */
@@ -2246,7 +2247,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
             for (int q = (int)threadIdx.x; q < 64 * 72; q += 128)
                 ((float *)(void *)out)[q] = (float)out[q];
         }
-        mixprec_cuda_end_<64, 64, 128>(g, place);
+        mixprec_cuda_end_<64, 64, 128, MIXPREC_CUDA_WMMA_BYTES_>(g, place);
     }
 };
 template <int kind>
@@ -2533,7 +2534,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
             *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
                                         (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
-    mixprec_cuda_end_<rows, columns, threads>(g, place);
+    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_MMA_BYTES_(columns)>(g, place);
 }
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
