@@ -1961,7 +1961,7 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
 }
 
 /* A tile of sums in shared memory, 8 floats between its rows and the kernel's arguments behind it, goes to C or to the
-   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took half
+   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took a fifth
    of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
 #define MIXPREC_CUDA_TILE_BYTES_(rows, columns) ((rows) * ((columns) + 8) * 4)
 static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0,
