@@ -81,8 +81,8 @@ extern "C" {
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
-     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, amax, scale, inverse, workspace) lies in an array that
-                          the call reads or writes, or is two at once
+     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in an
+                          array that the call reads or writes, or is two at once
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
@@ -165,6 +165,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
        is not transposed;
      workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
+   A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
 mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                     mixprec_cuda_stream stream);
@@ -1814,17 +1815,18 @@ typedef struct mixprec_cuda_gemm_args_ {
 } mixprec_cuda_gemm_args_;
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
-    return g.device_alpha ? *g.device_alpha : g.alpha;
+    return g.device_alpha ? *mixprec_cuda_global_(g.device_alpha) : g.alpha;
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_beta_(const mixprec_cuda_gemm_args_ &g) {
-    return g.device_beta ? *g.device_beta : g.beta;
+    return g.device_beta ? *mixprec_cuda_global_(g.device_beta) : g.beta;
 }
 /* Four partial sums of part z of the launch. */
 MIXPREC_CUDA_DEV_ float4 *mixprec_cuda_partial_(const mixprec_cuda_gemm_args_ &g, size_t z, size_t row, size_t column) {
-    return (float4 *)(void *)(g.partial + (z * g.a.rows + row) * ((g.n + 3) / 4 * 4) + column);
+    return (float4 *)(void *)(mixprec_cuda_global_(g.partial) + (z * g.a.rows + row) * ((g.n + 3) / 4 * 4) + column);
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_scale_at_(const mixprec_cuda_operand_ &x, size_t row, size_t k) {
-    return x.scale[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
+    return mixprec_cuda_global_(
+        x.scale)[(x.row_block ? row / x.row_block * x.row_scale : 0) + (x.k_block ? k / x.k_block * x.k_scale : 0)];
 }
 MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x, size_t batch, size_t size) {
     return (const char *)mixprec_cuda_global_(x.array ? x.array[batch] : x.data) +
@@ -1854,7 +1856,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, fl
     const bool scaled = !nothing && !g.a.k_varies && !g.b.k_varies; /* else the sums are already */
     const bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
     const size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
-    char *c = (char *)mixprec_cuda_global_(g.c_array ? g.c_array[batch] : g.c) +
+    char *c = (char *)mixprec_cuda_global_(g.c_array ? mixprec_cuda_global_(g.c_array)[batch] : g.c) +
               ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
     const bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
     const bool pairs =
@@ -1958,24 +1960,40 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
     return p;
 }
 
-/* A tile of sums in shared memory, `pitch` floats from row to row, goes to C or to the partial sums. */
-template <int rows, int columns, int threads>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_epilogue_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place,
-                                              const float *tile, int pitch) {
+/* A tile of sums in shared memory, 8 floats between its rows and the kernel's arguments behind it, goes to C or to the
+   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took a fifth
+   of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
+#define MIXPREC_CUDA_TILE_BYTES_(rows, columns) ((rows) * ((columns) + 8) * 4)
+static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0,
+                                                                                size_t batch, int rows, int columns) {
+    const mixprec_cuda_gemm_args_ &g =
+        *(const mixprec_cuda_gemm_args_ *)(const void *)(mixprec_cuda_shared_() +
+                                                         MIXPREC_CUDA_TILE_BYTES_(rows, columns));
     const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
+    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4;
+    const size_t column = column0 + c;
+    if (column >= g.n)
+        return;
 #pragma unroll 1
-    for (int q = (int)threadIdx.x; q < rows * columns / 4; q += threads) {
-        int r = q / (columns / 4), c = q % (columns / 4) * 4;
-        size_t row = place.row + r, column = place.column + c;
-        if (row >= g.a.rows || column >= g.n)
-            continue;
-        const float4 sums = *(const float4 *)(tile + r * pitch + c);
+    for (int r = (int)threadIdx.x / fours; r < rows && row0 + r < g.a.rows; r += (int)blockDim.x / fours) {
+        const float4 sums = *(const float4 *)(const void *)(mixprec_cuda_shared_() + (r * (columns + 8) + c) * 4);
         if (g.partial)
-            *mixprec_cuda_partial_(g, blockIdx.z, row, column) = sums;
+            *mixprec_cuda_partial_(g, blockIdx.z, row0 + r, column) = sums;
         else
-            mixprec_cuda_finish_(g, alpha, beta, sums, row, column, g.n - column < 4 ? (int)(g.n - column) : 4,
-                                 place.batch);
+            mixprec_cuda_finish_(g, alpha, beta, sums, row0 + r, column, g.n - column < 4 ? (int)(g.n - column) : 4,
+                                 batch);
     }
+}
+/* The same for a kernel that was launched with `bytes` of shared memory, and whose tile has been written. */
+template <int rows, int columns, int threads, int bytes>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place) {
+    static_assert(MIXPREC_CUDA_TILE_BYTES_(rows, columns) + (int)sizeof g <= bytes, "the arguments do not fit");
+    uint32_t *to = (uint32_t *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_TILE_BYTES_(rows, columns));
+    const uint32_t *from = (const uint32_t *)(const void *)&g;
+    for (int i = (int)threadIdx.x; i < (int)(sizeof g / 4); i += threads)
+        to[i] = from[i];
+    __syncthreads();
+    mixprec_cuda_epilogue_(place.row, place.column, place.batch, rows, columns);
 }
 
 /* The parts of a product, added in rising order. */
@@ -1997,23 +2015,28 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 }
 
 /* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
-   neighbouring threads have neighbouring elements. */
+   neighbouring threads have neighbouring elements. A thread stays in its column of what is contiguous: rows and depth
+   divide `threads`. */
 template <int rows, int depth, int threads, class Put>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
                                                       size_t k_end, Put put) {
+    const bool along_k = x.k_step == 1;
+    const int t = (int)threadIdx.x, r_step = along_k ? threads / depth : 0, p_step = along_k ? 0 : threads / rows;
+    const int r_end = x.rows - row0 < (size_t)rows ? (int)(x.rows - row0) : rows;
+    const int p_end = k_end - k0 < (size_t)depth ? (int)(k_end - k0) : depth;
+    int r = along_k ? t / depth : t % rows, p = along_k ? t % depth : t / rows;
+    size_t i = (row0 + r) * x.row_step + (k0 + p) * x.k_step;
+    const size_t step = r_step * x.row_step + p_step * x.k_step;
 #pragma unroll 4
-    for (int i = 0; i < rows * depth / threads; i++) { /* it divides them */
-        int q = (int)threadIdx.x + i * threads;
-        int r = x.k_step == 1 ? q / depth : q % rows, p = x.k_step == 1 ? q % depth : q / rows;
-        put(r, p, (row0 + r) * x.row_step + (k0 + p) * x.k_step, row0 + r < x.rows && k0 + p < k_end);
-    }
+    for (int n = 0; n < rows * depth / threads; n++, r += r_step, p += p_step, i += step)
+        put(r, p, i, r < r_end && p < p_end);
 }
 
 /* ---- EXACT: fused multiply-adds in the canonical order ---- */
 
 #define MIXPREC_CUDA_EXACT_DEPTH_ 16
 #define MIXPREC_CUDA_EXACT_PITCH_ 68
-#define MIXPREC_CUDA_EXACT_BYTES_ (64 * 72 * 4)
+#define MIXPREC_CUDA_EXACT_BYTES_ (MIXPREC_CUDA_TILE_BYTES_(64, 64) + (int)sizeof(mixprec_cuda_gemm_args_))
 MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_operand_ &x, const char *base,
                                                 size_t row0, size_t k0, size_t k_end) {
     mixprec_cuda_for_each_element_<64, MIXPREC_CUDA_EXACT_DEPTH_, MIXPREC_CUDA_THREADS_>(
@@ -2079,8 +2102,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 #pragma unroll
     for (int i = 0; i < 16; i++)
         a[(ty + 16 * (i / 4)) * 72 + tx + 16 * (i % 4)] = t[i / 4][i % 4];
-    __syncthreads();
-    mixprec_cuda_epilogue_<64, 64, MIXPREC_CUDA_THREADS_>(g, place, a, 72);
+    mixprec_cuda_end_<64, 64, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_EXACT_BYTES_>(g, place);
 }
 
 /* What Tensor Cores multiply. */
@@ -2220,13 +2242,12 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
         for (int i = 0; i < 4; i++)
             nvcuda::wmma::store_matrix_sync(out + (warp_row + i / 2 * 16) * 72 + warp_column + i % 2 * 16,
                                             sums[i / 2][i % 2], 72, nvcuda::wmma::mem_row_major);
-        __syncthreads();
         if (kind == MIXPREC_CUDA_S8_) { /* int32 to fp32, in place */
+            __syncthreads();
             for (int q = (int)threadIdx.x; q < 64 * 72; q += 128)
                 ((float *)(void *)out)[q] = (float)out[q];
-            __syncthreads();
         }
-        mixprec_cuda_epilogue_<64, 64, 128>(g, place, (const float *)(const void *)out, 72);
+        mixprec_cuda_end_<64, 64, 128, MIXPREC_CUDA_WMMA_BYTES_>(g, place);
     }
 };
 template <int kind>
@@ -2513,8 +2534,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
             *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
                                         (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
-    __syncthreads();
-    mixprec_cuda_epilogue_<rows, columns, threads>(g, place, out, pitch);
+    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_MMA_BYTES_(columns)>(g, place);
 }
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
@@ -2932,8 +2952,19 @@ mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, 
 
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream) {
+    const struct {
+        const void *p;
+        size_t bytes;
+    } values[4] = {{norm, sizeof *norm},
+                   {clip, clip ? sizeof *clip : 0},
+                   {inverse_scale, inverse_scale ? sizeof *inverse_scale : 0},
+                   {scaler, scaler ? sizeof *scaler : 0}};
     if (!norm)
         return MIXPREC_ERR_NULL;
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            if (mixprec_cuda_overlap_(values[i].p, values[i].bytes, values[j].p, values[j].bytes))
+                return MIXPREC_ERR_OVERLAP;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(clip, sizeof *clip));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(inverse_scale, sizeof *inverse_scale));
@@ -3083,6 +3114,8 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
         for (int i = 0; i < MIXPREC_CUDA_POINTERS_; i++) {
             size_t size = i == 0 ? mixprec_cuda_size_(x.grad_type) : i == 2 || i == 3 ? model_size : 4;
             bytes[i] = arrays[i] ? x.n * size : 0;
+            if (mixprec_cuda_overlap_(arrays[i], bytes[i], state, sizeof *state))
+                return MIXPREC_ERR_OVERLAP;
             for (int j = 0; j < i; j++)
                 if (mixprec_cuda_overlap_(arrays[i], bytes[i], arrays[j], bytes[j]))
                     return MIXPREC_ERR_OVERLAP;
@@ -3543,6 +3576,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_THREADS_
 #undef MIXPREC_CUDA_REDUCE_BYTES_
 #undef MIXPREC_CUDA_TILE_
+#undef MIXPREC_CUDA_TILE_BYTES_
 #undef MIXPREC_CUDA_EXACT_DEPTH_
 #undef MIXPREC_CUDA_EXACT_PITCH_
 #undef MIXPREC_CUDA_EXACT_BYTES_

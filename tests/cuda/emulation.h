@@ -101,7 +101,8 @@ static void emulation_make(emulation_context *context, char *stack, void (*entry
 #endif
 
 struct emulation_copy {
-    size_t to, bytes;
+    unsigned char *to;
+    size_t bytes;
     unsigned char data[16];
     int group;
 };
@@ -440,12 +441,17 @@ template <class T> static inline T *mixprec_cuda_global_(T *p) {
 static inline unsigned char *mixprec_cuda_shared_(void) {
     return emulation.shared;
 }
+/* Shared memory begins at 1024, as it does from sm_90 on, where the system has the first KB. */
+#define EMULATION_SHARED_BASE 1024
 static inline uint32_t mixprec_cuda_shared_address_(const void *p) {
-    return (uint32_t)((const unsigned char *)p - emulation.shared);
+    return (uint32_t)((const unsigned char *)p - emulation.shared) + EMULATION_SHARED_BASE;
 }
-static inline void emulation_check_shared(size_t address, size_t bytes, size_t alignment, const char *what) {
-    if (address % alignment || address > emulation.shared_bytes || bytes > emulation.shared_bytes - address)
+/* What an address in shared memory leads to. */
+static inline unsigned char *emulation_at_shared(size_t address, size_t bytes, size_t alignment, const char *what) {
+    size_t at = address - EMULATION_SHARED_BASE;
+    if (address % alignment || at > emulation.shared_bytes || bytes > emulation.shared_bytes - at)
         emulation_fail("a bad address in shared memory", what);
+    return emulation.shared + at;
 }
 
 /* `count` accesses of `bytes` each that the hardware would serve at once, 128 bytes in all. */
@@ -460,7 +466,7 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
     struct slot_type {
         uint32_t address, *x;
     } slot = {address, x};
-    emulation_check_shared(address, 16, 16, "ldmatrix");
+    emulation_at_shared(address, 16, 16, "ldmatrix");
     emulation_meet(transposed ? "ldmatrix.trans" : "ldmatrix", &slot, [](void **slots) {
         uint32_t addresses[32];
         for (int lane = 0; lane < 32; lane++)
@@ -474,7 +480,9 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
                     int row = transposed ? lane % 4 * 2 + e : lane / 4,
                         column = transposed ? lane / 4 : lane % 4 * 2 + e;
                     memcpy(&pair[e],
-                           emulation.shared + ((slot_type *)slots[matrix * 8 + row])->address + (size_t)column * 2, 2);
+                           emulation_at_shared(((slot_type *)slots[matrix * 8 + row])->address, 16, 16, "ldmatrix") +
+                               (size_t)column * 2,
+                           2);
                 }
                 ((slot_type *)slots[lane])->x[matrix] = pair[0] | (uint32_t)pair[1] << 16;
             }
@@ -482,7 +490,7 @@ template <bool transposed> static void mixprec_cuda_ldmatrix_(uint32_t (&x)[4], 
 }
 
 static void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t address) {
-    emulation_check_shared(address, 8, 8, "a pair of words");
+    const unsigned char *from = emulation_at_shared(address, 8, 8, "a pair of words");
     emulation_meet("a pair of words", &address, [](void **slots) {
         uint32_t addresses[32];
         for (int lane = 0; lane < 32; lane++)
@@ -490,8 +498,8 @@ static void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t addr
         emulation_count_conflicts(addresses, 16, 8);
         emulation_count_conflicts(addresses + 16, 16, 8);
     });
-    memcpy(&low, emulation.shared + address, 4);
-    memcpy(&high, emulation.shared + address + 4, 4);
+    memcpy(&low, from, 4);
+    memcpy(&high, from + 4, 4);
 }
 /* PTX ISA 9.0, prmt: digit i of the selector names byte i of the result, among those of low and high. */
 static inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
@@ -505,13 +513,13 @@ static inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selecto
 /* PTX ISA 9.0, cp.async with ignore-src: "zeros will be copied to dst"; ptxas makes the same code of it as of CUTLASS's
    cp_async_zfill, whose src-size is 0. The source is read at once, which a kernel that changes it would notice. */
 template <int bytes> static void mixprec_cuda_copy_async_(uint32_t address, const void *src, bool wanted) {
-    emulation_copy copy = {address, bytes, {0}, emulation.groups[emulation.now]};
-    emulation_check_shared(address, bytes, bytes, "cp.async");
+    emulation_copy copy = {
+        emulation_at_shared(address, bytes, bytes, "cp.async"), bytes, {0}, emulation.groups[emulation.now]};
     if (wanted) {
         emulation_check_global(src, bytes, "cp.async");
         memcpy(copy.data, src, bytes);
     }
-    memset(emulation.shared + address, 0xFF, bytes);
+    memset(copy.to, 0xFF, bytes);
     emulation.gathered += bytes < 16;
     emulation.copies[emulation.now].push_back(copy);
 }
@@ -522,7 +530,7 @@ template <int pending> static void mixprec_cuda_copy_wait_(void) {
     std::vector<emulation_copy> &copies = emulation.copies[emulation.now], later;
     for (size_t i = 0; i < copies.size(); i++)
         if (copies[i].group < emulation.groups[emulation.now] - pending)
-            memcpy(emulation.shared + copies[i].to, copies[i].data, copies[i].bytes);
+            memcpy(copies[i].to, copies[i].data, copies[i].bytes);
         else
             later.push_back(copies[i]);
     copies.swap(later);
@@ -637,8 +645,7 @@ template <class F, class T> static void fill_fragment(F &f, T value) {
 /* Element (row of A or column of B, k) is with lane index % 32, index = row * k's length + k. */
 template <class Use, int m, int n, int k, class T, class Layout, class E>
 static void load_matrix_sync(fragment<Use, m, n, k, T, Layout> &f, const E *p, unsigned ld) {
-    uint32_t address = mixprec_cuda_shared_address_(p);
-    emulation_check_shared(address, (15 * ld + k) * sizeof(E), 32, "wmma load");
+    emulation_at_shared(mixprec_cuda_shared_address_(p), (15 * ld + k) * sizeof(E), 32, "wmma load");
     if (ld * sizeof(E) % 16)
         emulation_fail("a leading dimension that is no multiple of 16 bytes", "wmma load");
     emulation_meet("wmma load", NULL, [](void **) {});
@@ -672,7 +679,7 @@ template <class D, class A, class B> static void mma_sync(D &d, const A &a, cons
     });
 }
 template <class F, class T> static void store_matrix_sync(T *p, const F &f, unsigned ld, layout_t) {
-    emulation_check_shared(mixprec_cuda_shared_address_(p), (15 * ld + 16) * sizeof(T), 32, "wmma store");
+    emulation_at_shared(mixprec_cuda_shared_address_(p), (15 * ld + 16) * sizeof(T), 32, "wmma store");
     for (int e = 0; e < 8; e++) {
         int index = e * 32 + emulation.now % 32;
         p[(size_t)(index / 16) * ld + index % 16] = f.x[e];

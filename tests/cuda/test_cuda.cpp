@@ -1227,6 +1227,53 @@ static void test_gemm_arrays(void) { /* pointers to the matrices of a batch; 16-
     release(a), release(b), release(c);
 }
 
+/* The short form, in every transposition; and k that is split where there is a workspace for it, in 7 parts on 64
+   multiprocessors, and is not where there is none: small integers have exact sums, so all agree with the CPU. */
+static void test_gemm_short(void) {
+    const size_t m = 5, n = 70, k = 4000;
+    uint16_t *a = (uint16_t *)memory(m * k * 2), *b = (uint16_t *)memory(k * n * 2);
+    float *c = (float *)memory(m * n * 4), *want = (float *)malloc(m * n * 4);
+    mixprec_gemm_desc d;
+    size_t i, bytes = 0;
+    int t;
+    for (i = 0; i < m * k; i++)
+        put(a, MIXPREC_F16, i, (double)(int)(random_u32() % 7) - 3);
+    for (i = 0; i < k * n; i++)
+        put(b, MIXPREC_F16, i, (double)(int)(random_u32() % 7) - 3);
+    pretend_multiprocessors(64);
+    for (t = 0; t < 8; t++) {
+        const mixprec_transpose ta = (mixprec_transpose)(t & 1), tb = (mixprec_transpose)(t >> 1 & 1);
+        for (i = 0; i < m * n; i++)
+            c[i] = want[i] = (float)i;
+        CHECK(mixprec_gemm(ta, tb, m, n, k, 2, a, MIXPREC_F16, ta ? m : k, b, MIXPREC_F16, tb ? k : n, -1, want,
+                           MIXPREC_F32, n) == MIXPREC_OK,
+              "the CPU refuses");
+        if (t < 4)
+            OK(mixprec_cuda_gemm(ta, tb, m, n, k, 2, a, MIXPREC_F16, ta ? m : k, b, MIXPREC_F16, tb ? k : n, -1, c,
+                                 MIXPREC_F32, n, NULL));
+        else {
+            double alpha = 2, beta = -1;
+            memset(&d, 0, sizeof d);
+            d.trans_a = ta, d.trans_b = tb, d.m = m, d.n = n, d.k = k, d.alpha = &alpha, d.beta = &beta;
+            d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+            CHECK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes) == MIXPREC_OK && bytes > m * n * 4, "workspace %zu",
+                  bytes);
+            d.workspace = memory(bytes), d.workspace_size = t % 2 ? bytes : bytes - 1; /* too small: as if none */
+            memset(d.workspace, 0xFF, bytes);
+            OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+            for (i = 0; i < bytes && ((unsigned char *)d.workspace)[i] == 0xFF; i++)
+                ;
+            CHECK((i < bytes) == (t % 2), "a workspace of %zu bytes, %zu needed", d.workspace_size, bytes);
+            release(d.workspace);
+        }
+        for (i = 0; i < m * n; i++)
+            CHECK(c[i] == want[i], "form %d: element %zu: got %g, want %g", t, i, (double)c[i], (double)want[i]);
+    }
+    pretend_multiprocessors(4);
+    free(want);
+    release(a), release(b), release(c);
+}
+
 /* The products of a batch may lie side by side, as the heads of attention do: [row][head][column]. */
 static void test_gemm_heads(void) {
     const size_t heads = 3, m = 17, n = 8, k = 16;
@@ -1476,7 +1523,7 @@ static void test_fp8_scale(void) {
         amax[i] = float_from_bits(golden_scales[i][0]);
     for (form = 0; form < 4; form++) {
         OK(mixprec_cuda_scale_of_amax(scale, form == 3 ? NULL : inverse, amax, count,
-                                  form / 2 ? MIXPREC_E5M2 : MIXPREC_E4M3, form % 2, NULL));
+                                      form / 2 ? MIXPREC_E5M2 : MIXPREC_E4M3, form % 2, NULL));
         for (i = 0; i < count; i++)
             CHECK(float_bits(scale[i]) == golden_scales[i][1 + form] &&
                       (form == 3 || inverse[i] == rounded(1.0f / scale[i])),
@@ -2157,6 +2204,10 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_quantize_blocks(blocks, 1, MIXPREC_E4M3, MIXPREC_F64, 1, 0, NULL), MIXPREC_ERR_DTYPE);
 
     REFUSED(mixprec_cuda_clip_coefficient(x, y, NULL, 1, scaler, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_clip_coefficient(x, y, x, 1, scaler, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_clip_coefficient(x, y, y, 1, scaler, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_clip_coefficient(x, x, y, 1, scaler, NULL), MIXPREC_ERR_OVERLAP);
+    REFUSED(mixprec_cuda_clip_coefficient(x, &scaler->scale, y, 1, scaler, NULL), MIXPREC_ERR_OVERLAP);
     REFUSED(mixprec_cuda_delayed_scaling_update(NULL, x, 1, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, NULL, 1, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_delayed_scaling_update((mixprec_delayed_scaling *)(void *)y, x, SIZE_MAX, NULL),
@@ -2199,6 +2250,8 @@ static void test_statuses(void) {
     STEP(parameter.n = SIZE_MAX, MIXPREC_ERR_SIZE);
     STEP((parameter.model = y, parameter.model_type = MIXPREC_F16), MIXPREC_ERR_OVERLAP);
     STEP(parameter.moment1 = x + 49, MIXPREC_ERR_OVERLAP);
+    STEP(parameter.moment1 = (float *)(void *)state - 49, MIXPREC_ERR_OVERLAP);
+    STEP(parameter.grad = (char *)state + sizeof *state - 4, MIXPREC_ERR_OVERLAP);
 #undef STEP
 #define ADAM(field, value)                                                                                             \
     CHANGED(adam, adam.field = value, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL),        \
@@ -2293,7 +2346,7 @@ static void test_statuses(void) {
     GEMM((d.bias = (char *)x + 2), MIXPREC_ERR_CUDA);
     parameter.grad_type = MIXPREC_F16, parameter.grad = (char *)x + 1;
     MISALIGNED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
-    parameter.grad = x, parameter.model_type = MIXPREC_F16, parameter.model = (char *)x + 3001;
+    parameter.grad = x, parameter.model_type = MIXPREC_F16, parameter.model = (char *)x + 2901;
     MISALIGNED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, state, NULL, NULL));
 #undef MISALIGNED
 #undef GEMM
@@ -2359,6 +2412,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
+        {"cuda: GEMM, the short form and split k", test_gemm_short},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
