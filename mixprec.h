@@ -3778,8 +3778,10 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(mixprec_tally_ *t) {
 }
 
 /* After the exponents in the buffer have been counted. The planes have room for 15 times 16 groups. The window moves when
-   many have missed it: to two binades above the largest of the last group with such, and 13 below. */
-static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
+   many have missed it: to two binades above the largest of the last group with such, and 13 below.
+   For AVX2 without a vector of its own: on Windows a function keeps the lower halves of ymm6 to ymm15 only, and gcc 12
+   forgets (-fipa-ra) what a function without AVX lets the ones that it calls do to the upper halves. */
+MIXPREC_AVX2_ static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
     int k;
     for (k = 0; others >> k; k++)
         if (others >> k & 1)
@@ -10307,12 +10309,6 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #else
 #define MIXPREC_TALLY_KERNELS_(tally, tally_wide) tally, tally_wide,
 #endif
-/* mingw-w64's gcc 12 makes a wrong one of the AVX-512 kernel; it is not known why. */
-#ifdef _WIN32
-#define MIXPREC_TALLY_AVX512_ (1 ? mixprec_tally_avx2_ : mixprec_tally_avx512_)
-#else
-#define MIXPREC_TALLY_AVX512_ mixprec_tally_avx512_
-#endif
 
 #ifndef MIXPREC_NO_LAYERS
 #define MIXPREC_RANDOM_KERNEL_(random) , random
@@ -10337,7 +10333,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
-        MIXPREC_TALLY_KERNELS_(MIXPREC_TALLY_AVX512_, mixprec_tally_wide_avx2_)                                        \
+        MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx2_)                                        \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
