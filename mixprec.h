@@ -2020,10 +2020,10 @@ typedef struct mixprec_kernels_ {
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
 #ifndef MIXPREC_NO_CONVERT
-    /* mixprec_stats to nearest even: whole groups of MIXPREC_TALLY_GROUP_ up to the first one with Inf, NaN or a size
-       whose square needs f64. Returns how many elements that were. Last, with n of 0, ends the counting of exponents.
-       May be NULL. */
-    size_t (*tally)(mixprec_tally_ *tally, const float *src, size_t n);
+    /* mixprec_stats to nearest even, from f32, f16 or bf16: whole groups of MIXPREC_TALLY_GROUP_ up to the first one with
+       Inf, NaN or a size whose square needs f64. Returns how many elements that were. Last, with n of 0, ends the
+       counting of exponents. May be NULL. */
+    size_t (*tally)(mixprec_tally_ *tally, const void *src, mixprec_dtype type, size_t n);
     /* The same from f64, groups of MIXPREC_UNIT_, up to the first one with Inf or NaN. */
     size_t (*tally_wide)(mixprec_tally_ *tally, const double *src, size_t n);
 #endif
@@ -3778,8 +3778,10 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(mixprec_tally_ *t) {
 }
 
 /* After the exponents in the buffer have been counted. The planes have room for 15 times 16 groups. The window moves when
-   many have missed it: to two binades above the largest of the last group with such, and 13 below. */
-static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
+   many have missed it: to two binades above the largest of the last group with such, and 13 below.
+   For AVX2 without a vector of its own: on Windows a function keeps the lower halves of ymm6 to ymm15 only, and gcc 12
+   forgets (-fipa-ra) what a function without AVX lets the ones that it calls do to the upper halves. */
+MIXPREC_AVX2_ static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
     int k;
     for (k = 0; others >> k; k++)
         if (others >> k & 1)
@@ -3959,7 +3961,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_beyond_avx2_(const __m256i expon
     return _mm256_movemask_epi8(_mm256_or_si256(largest, _mm256_cmpeq_epi8(_mm256_min_epu8(least, low), least))) != 0;
 }
 
-MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *src, size_t n) {
+MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *src, mixprec_dtype type, size_t n) {
     const __m256 power = _mm256_set1_ps((float)(1 << t->shift)), split = _mm256_set1_ps((float)((1 << t->shift) - 1));
     const __m256 least_unit = _mm256_castsi256_ps(_mm256_set1_epi32(t->min_normal | 1 << 22));
     const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
@@ -3981,9 +3983,18 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const float *
         int large = 0;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) signal[j] = noise[j] = _mm256_setzero_ps();
         for (k = 0; k < MIXPREC_TALLY_GROUP_; k += MIXPREC_UNIT_) {
-            const float *from = src + i + k;
+            float buffer[MIXPREC_UNIT_];
+            const float *from = buffer;
             __m256i exponents[2], *at = (__m256i *)(void *)(t->exponents + t->pending + k);
             __m256 error[8];
+            if (type == MIXPREC_F32)
+                from = (const float *)src + i + k;
+            else if (type == MIXPREC_F16)
+                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_ps(
+                    buffer + 8 * j, mixprec_load8_avx2_((const mixprec_f16 *)src + i + k + 8 * j, MIXPREC_F16));
+            else
+                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_ps(
+                    buffer + 8 * j, mixprec_load8_avx2_((const mixprec_bf16 *)src + i + k + 8 * j, MIXPREC_BF16));
             MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
                 /* Upper halves of two vectors in one; then the exponents of two of those, in some order. */
                 const __m256i *p = (const __m256i *)(const void *)(from + 32 * j);
@@ -5800,7 +5811,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tally_extremes_avx512_(const 
     }
 }
 
-MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const float *src, size_t n) {
+MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const void *src, mixprec_dtype type, size_t n) {
     const __m512 power = _mm512_set1_ps((float)(1 << t->shift)), split = _mm512_set1_ps((float)((1 << t->shift) - 1));
     const __m512 least_unit = _mm512_castsi512_ps(_mm512_set1_epi32(t->min_normal | 1 << 22));
     const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
@@ -5828,10 +5839,16 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const flo
         for (k = 0; k < MIXPREC_TALLY_GROUP_; k += MIXPREC_UNIT_) {
             __m512i bits[4], exponents, other;
             __m512 x[4], error[4];
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                x[j] = _mm512_loadu_ps(src + i + k + 16 * (size_t)j);
-                bits[j] = _mm512_castps_si512(x[j]);
-            }
+            if (type == MIXPREC_F32)
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                    mixprec_load16_avx512_((const float *)src + i + k + 16 * j, MIXPREC_F32, 0xFFFF);
+            else if (type == MIXPREC_F16)
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                    mixprec_load16_avx512_((const mixprec_f16 *)src + i + k + 16 * j, MIXPREC_F16, 0xFFFF);
+            else
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                    mixprec_load16_avx512_((const mixprec_bf16 *)src + i + k + 16 * j, MIXPREC_BF16, 0xFFFF);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) bits[j] = _mm512_castps_si512(x[j]);
             exponents = _mm512_mask_shuffle_epi8(bits[1], halves, bits[0], order);
             other = _mm512_mask_shuffle_epi8(bits[3], halves, bits[2], order);
             exponents = _mm512_ternarylogic_epi32(_mm512_set1_epi16((short)0xFF00), _mm512_add_epi16(other, other),
@@ -7748,27 +7765,27 @@ static void mixprec_tally_group_(const mixprec_kernels_ *kernels, mixprec_tally_
     }
 }
 
-static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const float *x, size_t n,
-                                  mixprec_dtype to, mixprec_how_ how) {
+/* From f32, f16 or bf16, n a multiple of MIXPREC_TALLY_GROUP_ or up to the array's end. */
+static void mixprec_tally_floats_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const void *src,
+                                  mixprec_dtype type, size_t n, mixprec_dtype to, mixprec_how_ how) {
     const int fast = how.round == MIXPREC_ROUND_NEAREST_EVEN && kernels->tally && t->shift;
+    const char *from = (const char *)src;
     while (n) {
         size_t count = 0;
         if (fast && n >= MIXPREC_TALLY_GROUP_)
-            count = kernels->tally(t, x, n / MIXPREC_TALLY_GROUP_ * MIXPREC_TALLY_GROUP_);
-        else if (fast) { /* with zeros after it */
-            float rest[MIXPREC_TALLY_GROUP_] = {0};
-            mixprec_copy_(rest, x, n * sizeof *x);
-            if (kernels->tally(t, rest, MIXPREC_TALLY_GROUP_)) {
+            count = kernels->tally(t, from, type, n / MIXPREC_TALLY_GROUP_ * MIXPREC_TALLY_GROUP_);
+        if (!count) {
+            float group[MIXPREC_TALLY_GROUP_] = {0};
+            count = mixprec_min_(n, MIXPREC_TALLY_GROUP_);
+            mixprec_load_(kernels, group, from, type, count);
+            /* A last group has zeros after it. */
+            if (fast && n < MIXPREC_TALLY_GROUP_ && kernels->tally(t, group, MIXPREC_F32, MIXPREC_TALLY_GROUP_)) {
                 t->stats->zero -= MIXPREC_TALLY_GROUP_ - n;
                 t->stats->exponents[0] -= MIXPREC_TALLY_GROUP_ - n;
-                count = n;
-            }
+            } else
+                mixprec_tally_group_(kernels, t, group, count, to, how);
         }
-        if (!count) {
-            count = mixprec_min_(n, MIXPREC_TALLY_GROUP_);
-            mixprec_tally_group_(kernels, t, x, count, to, how);
-        }
-        x += count;
+        from += mixprec_bytes_of_(type, count);
         n -= count;
         how.index += count;
     }
@@ -7820,6 +7837,7 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
                                           mixprec_dtype src_type, size_t n, mixprec_dtype to,
                                           const mixprec_how_ *options, float scale) {
     const uint64_t infinity = (uint64_t)0x7FF << 52;
+    const int unscaled = mixprec_f32_bits_(scale) == 0x3F800000u;
     mixprec_tally_ t = MIXPREC_ZERO_;
     mixprec_how_ how = *options;
     size_t i, count;
@@ -7831,9 +7849,9 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
     t.window = 127 - 13;
 #endif
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
-    if (src_type == MIXPREC_F32 && mixprec_f32_bits_(scale) == 0x3F800000u)
-        mixprec_tally_floats_(kernels, &t, (const float *)src, n, to, how);
-    else if (src_type == MIXPREC_F64 && mixprec_f32_bits_(scale) == 0x3F800000u)
+    if (unscaled && (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16))
+        mixprec_tally_floats_(kernels, &t, src, src_type, n, to, how);
+    else if (unscaled && src_type == MIXPREC_F64)
         mixprec_tally_doubles_(kernels, &t, (const double *)src, n, to, how);
     else
         for (i = 0; i < n; i += count) {
@@ -7848,13 +7866,13 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
                 float x[MIXPREC_TALLY_BUFFER_];
                 count = mixprec_min_(n - i, MIXPREC_TALLY_BUFFER_);
                 mixprec_load_(kernels, x, from, src_type, count);
-                if (mixprec_f32_bits_(scale) != 0x3F800000u)
+                if (!unscaled)
                     mixprec_scale_(kernels, x, x, count, scale);
-                mixprec_tally_floats_(kernels, &t, x, count, to, how);
+                mixprec_tally_floats_(kernels, &t, x, MIXPREC_F32, count, to, how);
             }
         }
     if (kernels->tally)
-        kernels->tally(&t, NULL, 0);
+        kernels->tally(&t, NULL, MIXPREC_F32, 0);
     for (count = MIXPREC_TALLY_LANES_ / 2; count; count /= 2) {
         mixprec_add_f64_(t.signal, t.signal + count, count);
         mixprec_add_f64_(t.noise, t.noise + count, count);
@@ -10491,12 +10509,6 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #else
 #define MIXPREC_TALLY_KERNELS_(tally, tally_wide) tally, tally_wide,
 #endif
-/* mingw-w64's gcc 12 makes a wrong one of the AVX-512 kernel; it is not known why. */
-#ifdef _WIN32
-#define MIXPREC_TALLY_AVX512_ (1 ? mixprec_tally_avx2_ : mixprec_tally_avx512_)
-#else
-#define MIXPREC_TALLY_AVX512_ mixprec_tally_avx512_
-#endif
 
 #ifndef MIXPREC_NO_LAYERS
 #define MIXPREC_RANDOM_KERNEL_(random) , random
@@ -10521,7 +10533,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
         mixprec_unscale_avx512_,                                                                                       \
-        MIXPREC_TALLY_KERNELS_(MIXPREC_TALLY_AVX512_, mixprec_tally_wide_avx2_)                                        \
+        MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx2_)                                        \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
