@@ -9924,11 +9924,11 @@ MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mi
     const float *block;
     double lanes[MIXPREC_LANES_] = {0};
     size_t n = g->segments * g->length, i, j, count, index;
-    mixprec_f64s_ mean;
-    mixprec_spread_(&mean, centre ? (double)*centre : 0);
     for (i = 0; i < n; i += count) {
+        mixprec_f64s_ mean;
         count = mixprec_group_block_(g, i, &index);
         block = mixprec_view_(buffer, &norm->x, index, count);
+        mixprec_spread_(&mean, centre ? (double)*centre : 0);
         for (j = 0; j < count; j += MIXPREC_WIDTH_) {
             mixprec_f32s_ in;
             mixprec_f64s_ x;
@@ -10082,9 +10082,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
         return;
     }
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
-        float mean = 0;
+        float mean = 0, rstd;
         double variance;
-        mixprec_f64s_ centre, scale;
         if (norm->variance) {
             mean = norm->mean[group];
             variance = (double)norm->variance[group];
@@ -10093,14 +10092,16 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
                 mean = mixprec_to_f32_(mixprec_moment_(norm, &g, NULL));
             variance = mixprec_moment_(norm, &g, &mean);
         }
-        mixprec_spread_(&centre, (double)mean);
-        mixprec_spread_(&scale, (double)mixprec_norm_statistics_(norm, group, n, mean, variance));
+        rstd = mixprec_norm_statistics_(norm, group, n, mean, variance);
         for (i = 0; i < n; i += count) {
+            mixprec_f64s_ centre, scale;
             count = mixprec_group_block_(&g, i, &index);
             mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
             mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
             x = mixprec_view_(buffer, &norm->x, index, count);
             to = mixprec_place_(buffer, &norm->y, index);
+            mixprec_spread_(&centre, (double)mean);
+            mixprec_spread_(&scale, (double)rstd);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                 mixprec_f32s_ h;
                 mixprec_load_f32s_(&h, x + j, count - j, 0);
@@ -10227,24 +10228,24 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
         return;
     }
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}};
-        mixprec_f64s_ mean, rstd, mean_g, along;
-        mixprec_spread_(&mean, norm->centred ? (double)norm->mean[group] : 0);
-        mixprec_spread_(&rstd, (double)norm->rstd[group]);
-        mixprec_spread_(&mean_g, 0);
-        along = mean_g;
+        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}}, mean_g = 0, mean_gh = 0;
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
+                mixprec_f64s_ centre, scale, mean_of_g, mean_of_gh;
                 count = mixprec_group_block_(&layout, i, &index);
                 x = mixprec_view_(x_buffer, &norm->x, index, count);
                 dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
                 to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
                 mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
+                mixprec_spread_(&centre, norm->centred ? (double)norm->mean[group] : 0);
+                mixprec_spread_(&scale, (double)norm->rstd[group]);
+                mixprec_spread_(&mean_of_g, mean_g);
+                mixprec_spread_(&mean_of_gh, mean_gh);
                 for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                     mixprec_norm_step_ s;
-                    mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &mean, &rstd);
+                    mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &centre, &scale);
                     if (pass) {
-                        mixprec_norm_gradient_(to + j, count - j, &s, &rstd, &mean_g, &along);
+                        mixprec_norm_gradient_(to + j, count - j, &s, &scale, &mean_of_g, &mean_of_gh);
                         continue;
                     }
                     if (norm->dx.data) {
@@ -10266,9 +10267,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                 if (pass)
                     mixprec_write_(&norm->dx, index, to, count);
             }
-            if (norm->centred)
-                mixprec_spread_(&mean_g, mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n);
-            mixprec_spread_(&along, (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n));
+            mean_g = norm->centred ? mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n : 0;
+            mean_gh = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n);
         }
         if (norm->by_group) {
             mixprec_norm_add_to_(norm->dbeta, group, mixprec_lanes_sum_(sums[MIXPREC_DY_]));
