@@ -3483,7 +3483,6 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const f
 /* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src,
                                                              size_t n, const mixprec_how_ *how) {
-    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
     int j;
@@ -3494,9 +3493,10 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixpr
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
         largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                    _mm256_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000))))
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+            const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
             mixprec_store32_any_avx2_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
-        else
+        } else
             mixprec_narrow32_avx2_(dst + i, x, &p);
     }
 }
@@ -3506,7 +3506,6 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixpr
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
     const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
-    mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
@@ -3518,6 +3517,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
             __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                                _mm256_max_epi32(magnitude[2], magnitude[3]));
             if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+                const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
                 mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                           (const uint32_t *)(const void *)(src + i));
                 continue;
@@ -5339,7 +5339,6 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src,
                                                                  size_t n, const mixprec_how_ *how) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
     int j;
@@ -5350,6 +5349,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, m
         largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                    _mm512_max_epi32(magnitude[2], magnitude[3]));
         if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+            const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
             mixprec_store64_any_avx512_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
             continue;
         }
@@ -5368,7 +5368,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
     const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
                   mask = _mm512_set1_epi32(0x7FFFFFFF);
-    mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
@@ -5379,6 +5378,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
             __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                                _mm512_max_epi32(magnitude[2], magnitude[3]));
             if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+                const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
                 mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                             (const uint32_t *)(const void *)(src + i));
                 continue;
