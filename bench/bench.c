@@ -304,8 +304,9 @@ static void take_sample(bench_timing *timing, sampling *plan) {
 
 /* What others do with the memory of a machine that is shared slows down most passes over 128 MiB, but not each part of
    each: so the best times of the parts are added up. A pass starts at another part than the one before; its first parts
-   pay for what is written back from the third-level cache, which is not its own. Of three runs, shares of a bandwidth
-   that halved and doubled agreed within 3 %, and within 40 % as best times of passes.
+   pay for what is written back from the third-level cache, which is not its own. In three runs the shares
+   that tensors take of the bandwidth agreed within 9 % (half of them; all within 35 %), as best times of passes within
+   31 % (96 %).
 
    Best is set against best: in four runs on a busy machine the cycles of conversions agreed within 3 % (half of them;
    all within 21 %), while medians of the ratios of single samples, which a pause of either side spoils, agreed within
