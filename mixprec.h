@@ -3483,7 +3483,6 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const f
 /* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src,
                                                              size_t n, const mixprec_how_ *how) {
-    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
     int j;
@@ -3494,9 +3493,10 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixpr
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
         largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                    _mm256_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000))))
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+            const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
             mixprec_store32_any_avx2_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
-        else
+        } else
             mixprec_narrow32_avx2_(dst + i, x, &p);
     }
 }
@@ -3506,7 +3506,6 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixpr
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
     const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
-    mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
@@ -3518,6 +3517,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
             __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                                _mm256_max_epi32(magnitude[2], magnitude[3]));
             if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+                const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
                 mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                           (const uint32_t *)(const void *)(src + i));
                 continue;
@@ -4922,6 +4922,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_product_avx2_(__m256 a, __m25
     return product;
 }
 
+/* x / c, rounded once, by the inverse of c rounded to nearest: N. Brisebarre, J.-M. Muller, S. K. Raina, Accelerating
+   correctly rounded floating-point division when the divisor is known in advance, 2004. Division and square root have
+   one unit, which keeps step with memory only so. x is a square root, and c lies in [2^-27, 1]: nothing underflows.
+   Of Inf a NaN remains, in whose place a number leaves Inf as the quotient. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_over_avx2_(__m256 x, __m256 c, __m256 inverse) {
+    __m256 quotient = _mm256_mul_ps(x, inverse);
+    __m256 rest = _mm256_max_ps(_mm256_fnmadd_ps(quotient, c, x), _mm256_set1_ps(-3.402823466e38f));
+    return _mm256_fmadd_ps(rest, inverse, quotient);
+}
+
 MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
                                              const mixprec_step_ *s) {
     const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
@@ -4929,6 +4939,7 @@ MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const
     const __m256 beta1 = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
     const __m256 beta2 = _mm256_set1_ps(s->beta2), rest2 = _mm256_set1_ps(s->rest2);
     const __m256 correction = _mm256_set1_ps(s->correction), epsilon = _mm256_set1_ps(s->epsilon);
+    const __m256 inverse = _mm256_set1_ps((float)(1.0 / (double)s->correction));
     const __m256 rate = _mm256_set1_ps(s->rate);
     const int decay = s->decay;
     size_t i, whole = n / 8 * 8;
@@ -4940,7 +4951,7 @@ MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const
         first = _mm256_add_ps(mixprec_product_avx2_(beta1, _mm256_loadu_ps(m + i)), mixprec_product_avx2_(rest1, g));
         second = _mm256_add_ps(mixprec_product_avx2_(beta2, _mm256_loadu_ps(v + i)),
                                mixprec_product_avx2_(_mm256_mul_ps(rest2, g), g));
-        denominator = _mm256_add_ps(_mm256_div_ps(_mm256_sqrt_ps(second), correction), epsilon);
+        denominator = _mm256_add_ps(mixprec_over_avx2_(_mm256_sqrt_ps(second), correction, inverse), epsilon);
         _mm256_storeu_ps(m + i, first);
         _mm256_storeu_ps(v + i, second);
         _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, _mm256_div_ps(_mm256_mul_ps(rate, first), denominator)));
@@ -5350,7 +5361,6 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src,
                                                                  size_t n, const mixprec_how_ *how) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
     size_t i;
     int j;
@@ -5361,6 +5371,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, m
         largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                    _mm512_max_epi32(magnitude[2], magnitude[3]));
         if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+            const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
             mixprec_store64_any_avx512_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
             continue;
         }
@@ -5379,7 +5390,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
     const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
                   mask = _mm512_set1_epi32(0x7FFFFFFF);
-    mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
@@ -5390,6 +5400,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
             __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                                _mm512_max_epi32(magnitude[2], magnitude[3]));
             if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+                const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
                 mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                             (const uint32_t *)(const void *)(src + i));
                 continue;

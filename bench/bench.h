@@ -89,14 +89,17 @@ const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator); /* f32 o
 const bench_limit *bench_read_limit(void);                              /* DRAM, in bytes */
 const bench_limit *bench_clock_limit(void);                             /* dependent additions, in cycles */
 
+#define BENCH_PARTS 32
+
 typedef struct bench_timing {
     void (*run)(void *context);
     void (*check)(void *context); /* NULL, or called once after the warm-up, outside the clock */
     void *context;
     bench_key key;
     const bench_limit *limit; /* NULL: none */
+    int *part, parts;         /* not NULL: run does this part of the work, of so many, at most BENCH_PARTS */
     /* Filled in by bench_measure, which records the first two: */
-    double best, median;  /* seconds for one run */
+    double best, median;  /* seconds for one run; with parts, for all of them: the sum of the best time of each */
     double limit_seconds; /* for one run of the limit, best */
     double limit_work;    /* what the limit does in the best time of one run */
 } bench_timing;

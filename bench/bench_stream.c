@@ -60,13 +60,15 @@ typedef struct stream_run {
     const bench_stream *row;
     mixprec_isa isa;
     unsigned char *dst, *src;
-    size_t n;      /* elements in all threads together */
+    size_t n;      /* elements in all threads together, of a part */
     size_t passes; /* over the array in one run: a pass over L1 is too short to hand to threads */
+    int part;      /* of DRAM */
 } stream_run;
 
 static void stream_range(void *context, size_t begin, size_t end) {
     const stream_run *run = context;
     size_t dst_size = mixprec_dtype_size(run->row->dst), src_size = mixprec_dtype_size(run->row->src), pass;
+    begin += run->n * (size_t)run->part, end += run->n * (size_t)run->part;
     unsigned char *dst = run->dst + begin * dst_size, *src = run->src + begin * src_size;
     for (pass = 0; pass < run->passes; pass++) {
         if (run->call)
@@ -97,7 +99,9 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
     bench_timing timings[7];
     mixprec_isa paths[4];
     size_t dst_size = mixprec_dtype_size(row->dst), src_size = mixprec_dtype_size(row->src);
-    size_t n = bytes / (dst_size + src_size) / GRAIN * GRAIN, i;
+    const int parts = bytes >= bench_dram_bytes() ? BENCH_PARTS : 0;
+    const size_t grain = GRAIN * (parts ? BENCH_PARTS : 1);
+    size_t n = bytes / (dst_size + src_size) / grain * grain, i;
     size_t passes = ((size_t)16 << 20) / bytes + 1;
     double elements = (double)n * (double)passes, element_bytes = (double)(dst_size + src_size), seconds = 0;
     int path_count = bench_paths(paths), count = 2 * path_count - 1, j;
@@ -117,12 +121,15 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
         run->isa = paths[j < path_count ? j : j - path_count + 1];
         run->dst = memory;
         run->src = memory + n * dst_size;
-        run->n = n;
+        run->n = parts ? n / (size_t)parts : n;
         run->passes = passes;
+        run->part = 0;
         run->call = j < path_count ? call : NULL;
         timings[j].run = run_stream;
         timings[j].context = run;
         timings[j].limit = bench_clock_limit();
+        timings[j].part = parts ? &run->part : NULL;
+        timings[j].parts = parts;
         timings[j].key = bench_key_of(suite, name, row->dtype, run->isa);
         if (!run->call)
             timings[j].key.impl = "load-store";

@@ -76,6 +76,7 @@ typedef struct step_case {
     const mixprec_sgd *sgd;
     mixprec_dtype grad_type, model_type;
     int has_master, has_compensation;
+    int bare; /* weights of 0 and second moments of any bits but a sign, some Inf: the last bit of each quotient shows */
     mixprec_round round;
     mixprec_overflow overflow;
     size_t n, shift;
@@ -97,6 +98,11 @@ static void fill(tensor *t, const step_case *c) {
         t->master[c->shift + i] = random[1] * 3;
         t->moment1[c->shift + i] = random[2] * magnitudes[i / 8 % 6];
         t->moment2[c->shift + i] = random[3] * random[3] * magnitudes[i / 8 % 6];
+        if (c->bare) {
+            t->master[c->shift + i] = 0;
+            t->moment2[c->shift + i] =
+                i % 64 ? float_from_bits(mixprec_random_bits(8 + c->seed, i) & 0x7FFFFFFF) : HUGE_VALF;
+        }
         if (c->model_type != MIXPREC_NONE) {
             set_value(t->model, c->model_type, c->shift + i, random[1], MIXPREC_ROUND_NEAREST_EVEN,
                       MIXPREC_OVERFLOW_SATURATE, 0);
@@ -334,8 +340,17 @@ static void test_adam(void) {
         adam.step = step;
         check_step(&c);
     }
-    adam.beta1 = adam.beta2 = 0;
-    adam.epsilon = 0; /* 0 / 0 where gradient and moments vanish: NaN, as in PyTorch */
+    c.bare = 1;
+    c.n = MOST;
+    adam.epsilon = 0;
+    for (step = 1; step < 100000; step = step * 3 / 2 + 1, c.seed++) {
+        adam.beta2 = step % 2 ? 0.999 : 1 - 0x1p-53;
+        adam.step = step;
+        check_step(&c);
+    }
+    c.bare = 0;
+    c.n = 40;
+    adam.beta1 = adam.beta2 = 0; /* 0 / 0 where gradient and moments vanish: NaN, as in PyTorch */
     adam.step = UINT64_MAX;
     check_step(&c);
 }
