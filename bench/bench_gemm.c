@@ -91,8 +91,11 @@ static void library_gemm(const gemm_run *run, const unsigned char *b) {
     desc.a = run->a;
     desc.b = b;
     desc.c = run->c;
-    desc.parallel_for = parallel_for;
-    desc.threads = run->variant == TWO_THREADS ? 2 : (size_t)bench_option.threads;
+    if (run->variant == TWO_THREADS ||
+        bench_option.threads > 1) { /* without a hook small products have a shorter way */
+        desc.parallel_for = parallel_for;
+        desc.threads = run->variant == TWO_THREADS ? 2 : (size_t)bench_option.threads;
+    }
     if (run->variant == PACKED)
         desc.packed_size = run->packed_bytes;
     desc.native = run->variant == NATIVE;
