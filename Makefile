@@ -38,7 +38,7 @@ test-quick: ## samples instead of exhaustive loops
 
 # The longest first.
 CHECK_STEPS = check_targets check_builds check_cuda check_compile check_bench check_prove check_fuzz
-check: ## every compiler, configuration and target that is installed, and everything below but check-neon and test-cuda
+check: ## every compiler, configuration and emulated CPU that is installed, proofs, fuzzers, CUDA, the benchmark in short
 	@rm -rf $(BUILD)/check
 	$(SUBMAKE) $(CHECK_STEPS:%=$(BUILD)/check/%.log); $(COUNT) total $(CHECK_STEPS:%=$(BUILD)/check/%.log)
 
