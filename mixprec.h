@@ -55,6 +55,20 @@
      [HISTORY]    changes and the licence text
 */
 
+/* Warnings that the including file may want of its own code; C knows one kind of cast and of null pointer, and a switch
+   over an enumeration without `default` lets the compiler name a missing case. */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wswitch-default"
+#ifdef __cplusplus
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuseless-cast"
+#endif
+#endif
+#endif
+
 #ifndef MIXPREC_H
 #define MIXPREC_H
 
@@ -6109,9 +6123,9 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char 
     }
     /* Both halves of a line at once: with a power of two between rows they share few sets of the L1 cache. */
     MIXPREC_UNROLL_ for (i = 0; i < 8; i++) MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
-        _mm_prefetch(later[i / 4 * 2 + k] + (size_t)(i % 4) * stride, _MM_HINT_T1);
         const char *low = row[i / 4 * 2] + (size_t)(i % 4) * stride + 32 * k;
         const char *high = row[i / 4 * 2 + 1] + (size_t)(i % 4) * stride + 32 * k;
+        _mm_prefetch(later[i / 4 * 2 + k] + (size_t)(i % 4) * stride, _MM_HINT_T1);
         x[i + 8 * k] =
             _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(const void *)low)),
                                _mm256_loadu_si256((const __m256i *)(const void *)high), 1);
@@ -12988,6 +13002,10 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 
 #endif /* MIXPREC_IMPLEMENTED_ */
 #endif /* MIXPREC_IMPLEMENTATION */
+
+#if defined(__GNUC__) && !defined(__TINYC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* ================================================================================================================== */
 /* [HISTORY] Changes and the licence text                                                                             */

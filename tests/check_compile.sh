@@ -7,8 +7,8 @@
 . tests/check.sh
 
 echo '#include "mixprec.h"
-int header_only(void);
-int header_only(void) { return (int)mixprec_f32_to_f16(1.0f).bits; }' >"$work/header.c"
+unsigned header_only(void);
+unsigned header_only(void) { return mixprec_f32_to_f16(1.0f).bits; }' >"$work/header.c"
 echo '#define MIXPREC_IMPLEMENTATION
 #include "mixprec.h"' >"$work/implementation.c"
 for unit in header implementation; do
@@ -44,9 +44,14 @@ if [ "${1-}" = --quick ]; then
     cxx=$(cxx_of "$CC")
     both "$CC" c -std=c99 -O0
     both "$CC" c -std=gnu17 -O0
+    # what wary projects add
+    wary="-Wundef -Wcast-align -Wcast-qual -Wfloat-equal -Wswitch-default -Wredundant-decls -Wmissing-declarations"
+    # shellcheck disable=SC2086
+    both "$CC" c -std=c99 -O0 $wary -Wstrict-prototypes -Wmissing-prototypes -Wdeclaration-after-statement
     if have "$cxx"; then
         both "$cxx" cpp -std=c++11 -O0
-        both "$cxx" cpp -std=c++17 -O0
+        # shellcheck disable=SC2086
+        both "$cxx" cpp -std=c++17 -O0 $wary -Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi
     else
         missing "compile: C++" "$cxx"
     fi
