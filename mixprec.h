@@ -9109,8 +9109,54 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     return found;
 }
 
+MIXPREC_NOINLINE_ float mixprec_scale_run_(float loss, float scale) {
+    return loss * scale;
+}
+
 MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
     return (float)((double)scale * factor);
+}
+
+/* Comparisons, too, raise flags: compilers may make one of NaN that the source makes of numbers only. */
+MIXPREC_NOINLINE_ int mixprec_scaler_is_sound_(const mixprec_scaler *s) {
+    return mixprec_is_scale_(s->scale) && mixprec_is_scale_(s->min_scale) && mixprec_is_scale_(s->max_scale) &&
+           s->min_scale <= s->scale && s->scale <= s->max_scale && mixprec_is_factor_(s->growth_factor) &&
+           s->growth_factor >= 1 && mixprec_is_factor_(s->backoff_factor) && s->backoff_factor <= 1 &&
+           s->growth_interval >= 1 && s->hysteresis >= 1 && s->growth_tracker >= 0 && s->hysteresis_used >= 0;
+}
+
+/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
+static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
+    float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
+    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
+    if (!mixprec_is_scale_(scale) || scale < least || most < least)
+        return least;
+    return scale < most ? scale : most;
+}
+
+MIXPREC_NOINLINE_ int mixprec_scaler_update_run_(mixprec_scaler *s) {
+    int found = s->found_inf != 0;
+    float scale = s->scale;
+    s->found_inf = 0;
+    if (found) {
+        s->growth_tracker = 0;
+        if (s->hysteresis_used < s->hysteresis)
+            s->hysteresis_used++;
+        if (s->hysteresis_used >= s->hysteresis)
+            scale = mixprec_rescale_(scale, s->backoff_factor);
+    } else {
+        if (s->growth_tracker < INT32_MAX)
+            s->growth_tracker++;
+        if (s->growth_tracker >= s->growth_interval) {
+            float grown = mixprec_rescale_(scale, s->growth_factor);
+            s->growth_tracker = 0;
+            s->hysteresis_used = 0;
+            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
+                scale = grown;
+        }
+    }
+    s->scale = mixprec_limit_scale_(s, scale);
+    return !found;
 }
 
 #endif /* MIXPREC_NO_SCALER */
@@ -11512,19 +11558,23 @@ MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, fl
     return MIXPREC_OK;
 }
 
-MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *s) {
-    if (!s)
+MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler) {
+    mixprec_fp_ environment;
+    int sound;
+    if (!scaler)
         return MIXPREC_ERR_NULL;
-    if (!mixprec_is_scale_(s->scale) || !mixprec_is_scale_(s->min_scale) || !mixprec_is_scale_(s->max_scale) ||
-        s->min_scale > s->scale || s->scale > s->max_scale || !mixprec_is_factor_(s->growth_factor) ||
-        s->growth_factor < 1 || !mixprec_is_factor_(s->backoff_factor) || s->backoff_factor > 1 ||
-        s->growth_interval < 1 || s->hysteresis < 1 || s->growth_tracker < 0 || s->hysteresis_used < 0)
-        return MIXPREC_ERR_SCALE;
-    return MIXPREC_OK;
+    environment = mixprec_fp_begin_();
+    sound = mixprec_scaler_is_sound_(scaler);
+    mixprec_fp_end_(environment);
+    return sound ? MIXPREC_OK : MIXPREC_ERR_SCALE;
 }
 
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss) {
-    return loss * scaler->scale;
+    volatile float scaled = loss;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    scaled = mixprec_scale_run_(scaled, scaler->scale);
+    mixprec_fp_end_(environment);
+    return scaled;
 }
 
 MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
@@ -11561,40 +11611,11 @@ MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const
     return mixprec_scaler_unscale_ex(scaler, dst, grad, dtype, n, MIXPREC_ISA_AUTO);
 }
 
-/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
-static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
-    float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
-    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
-    if (!mixprec_is_scale_(scale) || scale < least || most < least)
-        return least;
-    return scale < most ? scale : most;
-}
-
-MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
+MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler) {
     mixprec_fp_ environment = mixprec_fp_begin_();
-    int found = s->found_inf != 0;
-    float scale = s->scale;
-    s->found_inf = 0;
-    if (found) {
-        s->growth_tracker = 0;
-        if (s->hysteresis_used < s->hysteresis)
-            s->hysteresis_used++;
-        if (s->hysteresis_used >= s->hysteresis)
-            scale = mixprec_rescale_(scale, s->backoff_factor);
-    } else {
-        if (s->growth_tracker < INT32_MAX)
-            s->growth_tracker++;
-        if (s->growth_tracker >= s->growth_interval) {
-            float grown = mixprec_rescale_(scale, s->growth_factor);
-            s->growth_tracker = 0;
-            s->hysteresis_used = 0;
-            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
-                scale = grown;
-        }
-    }
-    s->scale = mixprec_limit_scale_(s, scale);
+    int step = mixprec_scaler_update_run_(scaler);
     mixprec_fp_end_(environment);
-    return !found;
+    return step;
 }
 #endif
 
