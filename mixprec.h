@@ -10193,6 +10193,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_step_of_(mixprec_norm_step_ *s, const fl
     mixprec_load_f32s_(&d, dy, count, 0);
     mixprec_load_f32s_(&g, gamma, count, 0);
     mixprec_normalise_(&h, mean, rstd);
+    if (count < MIXPREC_WIDTH_) { /* sums take the rest, too, where h may be Inf, and its product with 0 NaN */
+        float few[MIXPREC_WIDTH_];
+        mixprec_store_f32s_(few, &h, count);
+        mixprec_load_f32s_(&h, few, count, 0);
+    }
     s->h = MIXPREC_TO_F64S_(h);
     s->dy = MIXPREC_TO_F64S_(d);
     g = MIXPREC_TO_F32S_(s->dy * MIXPREC_TO_F64S_(g));
