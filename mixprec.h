@@ -627,6 +627,15 @@ typedef struct mixprec_buffer {
 #define MIXPREC_INLINE static inline
 #endif
 
+/* Where the command line has promised that there is no Inf and no NaN (-ffast-math), clang folds tests of the bits, too,
+   of arguments and of results of arithmetic: it must not know where the bits come from. `x` is an integer, or a vector of integers: of a float the promise holds
+   even after this. */
+#if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#define MIXPREC_UNKNOWN_(constraint, x) __asm__("" : constraint(x))
+#else
+#define MIXPREC_UNKNOWN_(constraint, x) ((void)0)
+#endif
+
 /* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that
    this header supports defines it, in C++ too. */
 MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
@@ -635,6 +644,7 @@ MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
         uint32_t bits;
     } u;
     u.value = x;
+    MIXPREC_UNKNOWN_("+r", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
@@ -651,6 +661,7 @@ MIXPREC_INLINE uint64_t mixprec_f64_bits_(double x) {
         uint64_t bits;
     } u;
     u.value = x;
+    MIXPREC_UNKNOWN_("+m", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
@@ -2331,7 +2342,9 @@ MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
     n = mixprec_times_(x, 1.4426950408889634) + hidden;
     MIXPREC_KEEP_(n);
     scale = mixprec_f64_from_bits_((mixprec_f64_bits_(n) + 1023) << 52);
-    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n - shift, 0.69314718055994531));
+    n -= shift;
+    MIXPREC_KEEP_(n); /* -ffast-math would multiply first, and lose all digits */
+    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n, 0.69314718055994531));
 }
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
@@ -3699,9 +3712,10 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     size_t i;
     for (i = 0; i < n; i += 8) {
         __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
+        __m256i bits = _mm256_castps_si256(x);
+        MIXPREC_UNKNOWN_("+x", bits);
         _mm256_storeu_ps(dst + i, x);
-        found =
-            _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent));
+        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(bits, exponent), exponent));
     }
     return !_mm256_testz_si256(found, found);
 }
@@ -5561,9 +5575,10 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     size_t i;
     for (i = 0; i < n; i += 16) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
+        __m512i bits = _mm512_castps_si512(x);
+        MIXPREC_UNKNOWN_("+v", bits);
         _mm512_storeu_ps(dst + i, x);
-        found =
-            (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), exponent), exponent));
+        found = (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(bits, exponent), exponent));
     }
     return found != 0;
 }
@@ -7131,8 +7146,10 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     size_t i;
     for (i = 0; i < n; i += 4) {
         float32x4_t x = vmulq_n_f32(vld1q_f32(src + i), factor);
+        uint32x4_t bits = vreinterpretq_u32_f32(x);
+        MIXPREC_UNKNOWN_("+w", bits);
         vst1q_f32(dst + i, x);
-        found = vorrq_u32(found, vceqq_u32(vandq_u32(vreinterpretq_u32_f32(x), exponent), exponent));
+        found = vorrq_u32(found, vceqq_u32(vandq_u32(bits, exponent), exponent));
     }
     return vmaxvq_u32(found) != 0;
 }
@@ -9789,7 +9806,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n,
     size_t j;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         mixprec_floats_ in, hi, lo, part, power;
-        mixprec_ints_ remains;
+        mixprec_ints_ vanishes; /* never NaN: "not below" may not become "above or equal" */
         mixprec_load_floats_(&in, x + j, n - j, lowest);
         MIXPREC_SUM_(hi, in, -max);
         MIXPREC_SUM_(part, hi, -in);
@@ -9797,11 +9814,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n,
         MIXPREC_SUM_(lo, in, -lo);
         MIXPREC_SUM_(part, part, max);
         MIXPREC_SUM_(lo, lo, -part);
-        remains = ~MIXPREC_WHERE_(hi < -104.0f);
+        vanishes = MIXPREC_WHERE_(hi < -104.0f);
+        MIXPREC_UNKNOWN_("+m", vanishes);
         mixprec_exp_parts_(&power, &part, &hi, &lo);
         MIXPREC_SUM_(part, part, 1.0f);
         mixprec_scale_several_(&part, &power);
-        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & remains);
+        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes);
     }
 }
 
@@ -9816,13 +9834,15 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0;
+        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, difference;
         for (pass = 0; pass < 2; pass++) {
             if (pass && s->losses) {
                 s->losses[row] = 0;
                 if (target >= 0) {
                     from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1);
-                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)*from - (double)max));
+                    difference = (double)*from - (double)max;
+                    MIXPREC_KEEP_(difference);
+                    s->losses[row] = mixprec_to_f32_(log_sum - difference);
                 }
             }
             if (pass && !s->y.data)
