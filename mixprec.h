@@ -9105,7 +9105,7 @@ static int mixprec_is_factor_(double x) {
 
 MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, float *dst, const void *grad,
                                            mixprec_dtype type, size_t n, float scale) {
-    const float factor = (float)(1.0 / (double)scale);
+    const float factor = mixprec_to_f32_(1.0 / (double)scale);
     size_t size = mixprec_size_of_(type), i, count;
     int found = 0;
     for (i = 0; i < n; i += count) {

@@ -53,7 +53,7 @@ quick_tests "clang" "$all" clang -O2
 quick_tests "clang-19" "$some" clang-19 -O2
 quick_tests "-fopenmp" gemm_ex gcc -O2 -fopenmp
 quick_tests "tcc" "$some" tcc
-quick_tests "32 bits, x87" "$conversions" gcc -O2 -m32 -mfpmath=387
+quick_tests "32 bits, x87" "$conversions scaler quant layers" gcc -O2 -m32 -mfpmath=387
 quick_tests "32 bits, x87, -O3" convert gcc -O3 -m32 -mfpmath=387
 quick_tests "32 bits, SSE" "$conversions" gcc -O2 -m32 -msse2 -mfpmath=sse
 # without -g, which doubles the time: the sanitizers name the functions, and undefined behaviour its line
