@@ -641,6 +641,15 @@ typedef struct mixprec_buffer {
 #define MIXPREC_INLINE static inline
 #endif
 
+/* Where the command line has promised that there is no Inf and no NaN (-ffast-math), clang folds tests of the bits, too,
+   of arguments and of results of arithmetic: it must not know where the bits come from. `x` is an integer, or a vector of integers: of a float the promise holds
+   even after this. */
+#if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#define MIXPREC_UNKNOWN_(constraint, x) __asm__("" : constraint(x))
+#else
+#define MIXPREC_UNKNOWN_(constraint, x) ((void)0)
+#endif
+
 /* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that
    this header supports defines it, in C++ too. */
 MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
@@ -649,6 +658,7 @@ MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
         uint32_t bits;
     } u;
     u.value = x;
+    MIXPREC_UNKNOWN_("+r", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
@@ -665,6 +675,7 @@ MIXPREC_INLINE uint64_t mixprec_f64_bits_(double x) {
         uint64_t bits;
     } u;
     u.value = x;
+    MIXPREC_UNKNOWN_("+m", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
@@ -2345,7 +2356,9 @@ MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
     n = mixprec_times_(x, 1.4426950408889634) + hidden;
     MIXPREC_KEEP_(n);
     scale = mixprec_f64_from_bits_((mixprec_f64_bits_(n) + 1023) << 52);
-    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n - shift, 0.69314718055994531));
+    n -= shift;
+    MIXPREC_KEEP_(n); /* -ffast-math would multiply first, and lose all digits */
+    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n, 0.69314718055994531));
 }
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
@@ -3713,9 +3726,10 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     size_t i;
     for (i = 0; i < n; i += 8) {
         __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
+        __m256i bits = _mm256_castps_si256(x);
+        MIXPREC_UNKNOWN_("+x", bits);
         _mm256_storeu_ps(dst + i, x);
-        found =
-            _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent));
+        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(bits, exponent), exponent));
     }
     return !_mm256_testz_si256(found, found);
 }
@@ -5575,9 +5589,10 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     size_t i;
     for (i = 0; i < n; i += 16) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
+        __m512i bits = _mm512_castps_si512(x);
+        MIXPREC_UNKNOWN_("+v", bits);
         _mm512_storeu_ps(dst + i, x);
-        found =
-            (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(_mm512_castps_si512(x), exponent), exponent));
+        found = (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(bits, exponent), exponent));
     }
     return found != 0;
 }
@@ -7145,8 +7160,10 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     size_t i;
     for (i = 0; i < n; i += 4) {
         float32x4_t x = vmulq_n_f32(vld1q_f32(src + i), factor);
+        uint32x4_t bits = vreinterpretq_u32_f32(x);
+        MIXPREC_UNKNOWN_("+w", bits);
         vst1q_f32(dst + i, x);
-        found = vorrq_u32(found, vceqq_u32(vandq_u32(vreinterpretq_u32_f32(x), exponent), exponent));
+        found = vorrq_u32(found, vceqq_u32(vandq_u32(bits, exponent), exponent));
     }
     return vmaxvq_u32(found) != 0;
 }
@@ -9102,7 +9119,7 @@ static int mixprec_is_factor_(double x) {
 
 MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, float *dst, const void *grad,
                                            mixprec_dtype type, size_t n, float scale) {
-    const float factor = (float)(1.0 / (double)scale);
+    const float factor = mixprec_to_f32_(1.0 / (double)scale);
     size_t size = mixprec_size_of_(type), i, count;
     int found = 0;
     for (i = 0; i < n; i += count) {
@@ -9123,8 +9140,54 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     return found;
 }
 
+MIXPREC_NOINLINE_ float mixprec_scale_run_(float loss, float scale) {
+    return loss * scale;
+}
+
 MIXPREC_NOINLINE_ float mixprec_rescale_(float scale, double factor) {
     return (float)((double)scale * factor);
+}
+
+/* Comparisons, too, raise flags: compilers may make one of NaN that the source makes of numbers only. */
+MIXPREC_NOINLINE_ int mixprec_scaler_is_sound_(const mixprec_scaler *s) {
+    return mixprec_is_scale_(s->scale) && mixprec_is_scale_(s->min_scale) && mixprec_is_scale_(s->max_scale) &&
+           s->min_scale <= s->scale && s->scale <= s->max_scale && mixprec_is_factor_(s->growth_factor) &&
+           s->growth_factor >= 1 && mixprec_is_factor_(s->backoff_factor) && s->backoff_factor <= 1 &&
+           s->growth_interval >= 1 && s->hysteresis >= 1 && s->growth_tracker >= 0 && s->hysteresis_used >= 0;
+}
+
+/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
+static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
+    float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
+    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
+    if (!mixprec_is_scale_(scale) || scale < least || most < least)
+        return least;
+    return scale < most ? scale : most;
+}
+
+MIXPREC_NOINLINE_ int mixprec_scaler_update_run_(mixprec_scaler *s) {
+    int found = s->found_inf != 0;
+    float scale = s->scale;
+    s->found_inf = 0;
+    if (found) {
+        s->growth_tracker = 0;
+        if (s->hysteresis_used < s->hysteresis)
+            s->hysteresis_used++;
+        if (s->hysteresis_used >= s->hysteresis)
+            scale = mixprec_rescale_(scale, s->backoff_factor);
+    } else {
+        if (s->growth_tracker < INT32_MAX)
+            s->growth_tracker++;
+        if (s->growth_tracker >= s->growth_interval) {
+            float grown = mixprec_rescale_(scale, s->growth_factor);
+            s->growth_tracker = 0;
+            s->hysteresis_used = 0;
+            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
+                scale = grown;
+        }
+    }
+    s->scale = mixprec_limit_scale_(s, scale);
+    return !found;
 }
 
 #endif /* MIXPREC_NO_SCALER */
@@ -9757,7 +9820,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n,
     size_t j;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         mixprec_floats_ in, hi, lo, part, power;
-        mixprec_ints_ remains;
+        mixprec_ints_ vanishes; /* never NaN: "not below" may not become "above or equal" */
         mixprec_load_floats_(&in, x + j, n - j, lowest);
         MIXPREC_SUM_(hi, in, -max);
         MIXPREC_SUM_(part, hi, -in);
@@ -9765,11 +9828,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n,
         MIXPREC_SUM_(lo, in, -lo);
         MIXPREC_SUM_(part, part, max);
         MIXPREC_SUM_(lo, lo, -part);
-        remains = ~MIXPREC_WHERE_(hi < -104.0f);
+        vanishes = MIXPREC_WHERE_(hi < -104.0f);
+        MIXPREC_UNKNOWN_("+m", vanishes);
         mixprec_exp_parts_(&power, &part, &hi, &lo);
         MIXPREC_SUM_(part, part, 1.0f);
         mixprec_scale_several_(&part, &power);
-        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & remains);
+        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes);
     }
 }
 
@@ -9784,13 +9848,15 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0;
+        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, difference;
         for (pass = 0; pass < 2; pass++) {
             if (pass && s->losses) {
                 s->losses[row] = 0;
                 if (target >= 0) {
                     from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1);
-                    s->losses[row] = mixprec_to_f32_(log_sum - ((double)*from - (double)max));
+                    difference = (double)*from - (double)max;
+                    MIXPREC_KEEP_(difference);
+                    s->losses[row] = mixprec_to_f32_(log_sum - difference);
                 }
             }
             if (pass && !s->y.data)
@@ -10161,6 +10227,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_step_of_(mixprec_norm_step_ *s, const fl
     mixprec_load_f32s_(&d, dy, count, 0);
     mixprec_load_f32s_(&g, gamma, count, 0);
     mixprec_normalise_(&h, mean, rstd);
+    if (count < MIXPREC_WIDTH_) { /* sums take the rest, too, where h may be Inf, and its product with 0 NaN */
+        float few[MIXPREC_WIDTH_];
+        mixprec_store_f32s_(few, &h, count);
+        mixprec_load_f32s_(&h, few, count, 0);
+    }
     s->h = MIXPREC_TO_F64S_(h);
     s->dy = MIXPREC_TO_F64S_(d);
     g = MIXPREC_TO_F32S_(s->dy * MIXPREC_TO_F64S_(g));
@@ -11526,19 +11597,23 @@ MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, fl
     return MIXPREC_OK;
 }
 
-MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *s) {
-    if (!s)
+MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler) {
+    mixprec_fp_ environment;
+    int sound;
+    if (!scaler)
         return MIXPREC_ERR_NULL;
-    if (!mixprec_is_scale_(s->scale) || !mixprec_is_scale_(s->min_scale) || !mixprec_is_scale_(s->max_scale) ||
-        s->min_scale > s->scale || s->scale > s->max_scale || !mixprec_is_factor_(s->growth_factor) ||
-        s->growth_factor < 1 || !mixprec_is_factor_(s->backoff_factor) || s->backoff_factor > 1 ||
-        s->growth_interval < 1 || s->hysteresis < 1 || s->growth_tracker < 0 || s->hysteresis_used < 0)
-        return MIXPREC_ERR_SCALE;
-    return MIXPREC_OK;
+    environment = mixprec_fp_begin_();
+    sound = mixprec_scaler_is_sound_(scaler);
+    mixprec_fp_end_(environment);
+    return sound ? MIXPREC_OK : MIXPREC_ERR_SCALE;
 }
 
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss) {
-    return loss * scaler->scale;
+    volatile float scaled = loss;
+    mixprec_fp_ environment = mixprec_fp_begin_();
+    scaled = mixprec_scale_run_(scaled, scaler->scale);
+    mixprec_fp_end_(environment);
+    return scaled;
 }
 
 MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
@@ -11575,40 +11650,11 @@ MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const
     return mixprec_scaler_unscale_ex(scaler, dst, grad, dtype, n, MIXPREC_ISA_AUTO);
 }
 
-/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
-static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
-    float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
-    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
-    if (!mixprec_is_scale_(scale) || scale < least || most < least)
-        return least;
-    return scale < most ? scale : most;
-}
-
-MIXPREC_API int mixprec_scaler_update(mixprec_scaler *s) {
+MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler) {
     mixprec_fp_ environment = mixprec_fp_begin_();
-    int found = s->found_inf != 0;
-    float scale = s->scale;
-    s->found_inf = 0;
-    if (found) {
-        s->growth_tracker = 0;
-        if (s->hysteresis_used < s->hysteresis)
-            s->hysteresis_used++;
-        if (s->hysteresis_used >= s->hysteresis)
-            scale = mixprec_rescale_(scale, s->backoff_factor);
-    } else {
-        if (s->growth_tracker < INT32_MAX)
-            s->growth_tracker++;
-        if (s->growth_tracker >= s->growth_interval) {
-            float grown = mixprec_rescale_(scale, s->growth_factor);
-            s->growth_tracker = 0;
-            s->hysteresis_used = 0;
-            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
-                scale = grown;
-        }
-    }
-    s->scale = mixprec_limit_scale_(s, scale);
+    int step = mixprec_scaler_update_run_(scaler);
     mixprec_fp_end_(environment);
-    return !found;
+    return step;
 }
 #endif
 

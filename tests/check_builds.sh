@@ -36,11 +36,24 @@ quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSE
 quick_tests "MIXPREC_MAX_ISA=2" "$some" "$CC" -O2 -DMIXPREC_MAX_ISA=2
 quick_tests "gcc -ffast-math" "$conversions" gcc -O2 -ffast-math
 quick_tests "clang -ffast-math" "$conversions" clang -O2 -ffast-math
+
+# fast_math COMPILER OPTIONS...: of the implementation; the test itself needs NaN
+fast_math() {
+    have "$1" || { missing "builds: fast math: $*" "$1" && return; }
+    check "builds: fast math: $* compiles" "$@" -ffast-math -c -o "$work/fast_math.o" tests/implementation.c &&
+        check "builds: fast math: the test compiles" "$CC" -std=gnu11 $warnings -O1 -o "$work/fast_math" \
+            tests/fast_math.c "$work/fast_math.o" -lm &&
+        check_quick "builds: fast math: $*" "$work/fast_math"
+}
+fast_math gcc -O2
+fast_math clang -O2
+fast_math clang-19 -O3 -march=native
+
 quick_tests "clang" "$all" clang -O2
 quick_tests "clang-19" "$some" clang-19 -O2
 quick_tests "-fopenmp" gemm_ex gcc -O2 -fopenmp
 quick_tests "tcc" "$some" tcc
-quick_tests "32 bits, x87" "$conversions" gcc -O2 -m32 -mfpmath=387
+quick_tests "32 bits, x87" "$conversions scaler quant layers" gcc -O2 -m32 -mfpmath=387
 quick_tests "32 bits, x87, -O3" convert gcc -O3 -m32 -mfpmath=387
 quick_tests "32 bits, SSE" "$conversions" gcc -O2 -m32 -msse2 -mfpmath=sse
 # without -g, which doubles the time: the sanitizers name the functions, and undefined behaviour its line

@@ -720,6 +720,24 @@ static void test_statistics(void) {
     memset(x, 0, 10 * sizeof *x);
     mixprec_rms_norm(out, MIXPREC_F32, &rstd, x, MIXPREC_F32, NULL, MIXPREC_F32, 1, 10, 0);
     CHECK(rstd == HUGE_VALF && isnan(out[0]), "0 / 0: %g %g", (double)rstd, (double)out[0]);
+    /* constant rows whose mean times rstd is beyond fp32: no deviation, and gradients that are finite */
+    for (i = 0; i < 10; i++)
+        x[i] = 1e37f;
+    for (i = 1; i < 10; i++) {
+        float dgamma[10] = {0}, sum = 0;
+        static const float dy[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+        int j;
+        mixprec_layer_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, (size_t)i, 1e-5);
+        mixprec_layer_norm_backward(out, MIXPREC_F32, dgamma, NULL, dy, MIXPREC_F32, x, MIXPREC_F32, NULL, MIXPREC_F32,
+                                    &mean, &rstd, 1, (size_t)i);
+        for (j = 0; j < i; j++) {
+            double exact = (double)rstd * (j - (i - 1) / 2.0);
+            CHECK(dgamma[j] == 0 && fabs((double)out[j] - exact) <= 1e-6 * fabs(exact),
+                  "constant row of %d, gradient %d: got %g, want %g", i, j, (double)out[j], exact);
+            sum += out[j];
+        }
+        CHECK(fabs((double)sum) < 1e-3, "constant row of %d: the gradients add up to %g", i, (double)sum);
+    }
 }
 
 static void test_inverse_root(void) {

@@ -576,6 +576,37 @@ static void test_several_tensors(void) {
 /* ---- the caller's floating-point environment ---- */
 
 #if HAVE_ENVIRONMENT
+/* What compares and multiplies: no flag is raised, no trap taken, and the caller's modes do not act. */
+static void test_environment_of_scale(void) {
+    static const float fields[] = {NAN, HUGE_VALF, 1e-40f, FLT_MAX, -1, 0};
+    static const float losses[] = {FLT_MAX, FLT_MIN / 4, 1.0f / 3, -1e-45f};
+    const size_t count = sizeof fields / sizeof *fields;
+    size_t e, i;
+    for (e = 0; e < sizeof environments / sizeof *environments; e++)
+        for (i = 0; i < count * count * count; i++) {
+            environment before = get_environment(), after;
+            mixprec_scaler s, odd;
+            volatile float loss = losses[i % 4], scaled, want;
+            mixprec_scaler_init(&s);
+            want = mixprec_scaler_scale(&s, loss);
+            odd = s;
+            odd.scale = fields[i % count];
+            odd.min_scale = fields[i / count % count];
+            odd.max_scale = fields[i / count / count];
+            odd.growth_factor = i % 2 ? (double)NAN : -1e-310;
+            set_environment(environments[e]);
+            (void)mixprec_scaler_check(&odd);
+            scaled = mixprec_scaler_scale(&s, loss);
+            (void)mixprec_scaler_update(&odd);
+            after = get_environment();
+            set_environment(before);
+            CHECK(after == environments[e], "the environment was %llx and is %llx", (unsigned long long)environments[e],
+                  (unsigned long long)after);
+            CHECK(float_bits(scaled) == float_bits(want) && want == loss * s.scale, "%a scaled is %a", (double)loss,
+                  (double)scaled);
+        }
+}
+
 static void test_environment(void) {
     size_t t, e, i, q;
     random_state = 5;
@@ -748,6 +779,7 @@ int main(int argc, char **argv) {
         {"scaler: several tensors and optimisers", test_several_tensors},
 #if HAVE_ENVIRONMENT
         {"scaler: the caller's floating-point environment", test_environment},
+        {"scaler: the caller's floating-point environment, scaling and checks", test_environment_of_scale},
 #endif
         {"scaler: every error status", test_statuses},
         {"scaler: mixprec_scaler_check", test_check}
