@@ -7607,11 +7607,12 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
     int scaled = mixprec_f32_bits_(scale) != 0x3F800000u;
     mixprec_how_ how = *options;
     /* One side is fp32: no buffer. */
-    if (!scaled && how.overflow == MIXPREC_OVERFLOW_IEEE && dst_type == MIXPREC_F32 && src_type != MIXPREC_F64) {
+    if (!scaled && how.overflow == MIXPREC_OVERFLOW_IEEE && dst_type == MIXPREC_F32 &&
+        (src_type != MIXPREC_F64 || how.round == MIXPREC_ROUND_NEAREST_EVEN)) {
         mixprec_load_(kernels, (float *)dst, src, src_type, n);
         return;
     }
-    if (!scaled && src_type == MIXPREC_F32 && dst_type != MIXPREC_F64) {
+    if (!scaled && src_type == MIXPREC_F32 && (dst_type != MIXPREC_F64 || how.overflow != MIXPREC_OVERFLOW_SATURATE)) {
         mixprec_store_(kernels, dst, dst_type, (const float *)src, n, &how);
         return;
     }
