@@ -4841,8 +4841,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
             mixprec_amax_c_(amax, x, size, count, count);
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] = _mm256_setzero_si256();
-        for (i = 0; i < bytes; i += 128) {
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] =
+            _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(const void *)(x + 32 * (size_t)j)), magnitude);
+        for (i = 128; i < bytes; i += 128) {
             const char *from = x + mixprec_min_(i, bytes - 128);
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] = mixprec_larger_avx2_(
                 largest[j],
@@ -4861,7 +4862,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
             result = (uint32_t)_mm_cvtsi128_si32(last);
         } else
             result = mixprec_most16_avx2_(largest[0]);
-        *amax = result > *amax ? result : *amax;
+        if (result > *amax)
+            *amax = result;
     }
 }
 MIXPREC_AVX2_ static void mixprec_amax_avx2_(uint32_t *amax, const void *x, size_t size, size_t n, size_t block) {
