@@ -9006,8 +9006,9 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
     history[0] = 0;
 }
 
-/* Columns that are looked at together, where a block has no more: enough of them to stay in L1. */
-#define MIXPREC_STRIP_ 2048
+/* Bytes of a row that are looked at together, where a block has no more: few enough to stay in L1, and for the CPU to
+   fetch the next ones meanwhile. In DRAM Zen 4 takes 12 % longer with twice as many, 5 % with half. */
+#define MIXPREC_STRIP_ 4096
 
 /* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
    columns, at most MIXPREC_BLOCK_ of them, or one. */
@@ -9075,8 +9076,9 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const float max = mixprec_quant_max_(d->dst_type);
     /* With a scale that is given, strips that stay in L1, should a NaN or an overflow ask for a second look. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
-    const size_t block_columns = d->scale ? MIXPREC_STRIP_ : d->block_columns;
-    const size_t blocks_wide = mixprec_min_((MIXPREC_STRIP_ - 1) / block_columns + 1, MIXPREC_BLOCK_);
+    const size_t strip = MIXPREC_STRIP_ / mixprec_size_of_(src_type);
+    const size_t block_columns = d->scale ? strip : d->block_columns;
+    const size_t blocks_wide = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
     const int narrows = kernels->narrow && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
                         (d->dst_type == MIXPREC_E4M3 || d->dst_type == MIXPREC_E5M2) &&
                         (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16) &&
