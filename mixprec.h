@@ -6185,11 +6185,13 @@ MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, s
 }
 
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
-   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. The type does not matter yet: narrow
-   elements are cheaper to transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save
-   a quarter of the shuffles. */
-MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, const char *ahead, size_t stride,
-                                                      size_t rows, size_t bytes, int wide) {
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. In a vector of `halves` the lower
+   two bytes of all rows come before the upper two. The type does not matter otherwise: narrow elements are cheaper to
+   transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save a quarter of the
+   shuffles. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_body_avx512_(__m512i r[32], const char *src,
+                                                                          const char *ahead, size_t stride, size_t rows,
+                                                                          size_t bytes, int wide, const int halves) {
     __m512i edge[16], x[16], t[16];
     const char *row[4], *later[4];
     int i, k;
@@ -6248,70 +6250,82 @@ MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char 
         x[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
         x[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
+    if (halves) {
+        /* The words that 0x88 below would choose; those of 0xDD are 8 further on. */
+        const __m512i even = _mm512_set_epi16(55, 53, 51, 49, 39, 37, 35, 33, 23, 21, 19, 17, 7, 5, 3, 1, 54, 52, 50,
+                                              48, 38, 36, 34, 32, 22, 20, 18, 16, 6, 4, 2, 0);
+        const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(8));
+        MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 16; k += 8) {
+            r[2 * (k + i)] = _mm512_permutex2var_epi16(x[k + i], even, x[k + i + 4]);
+            r[2 * (k + i + 4)] = _mm512_permutex2var_epi16(x[k + i], odd, x[k + i + 4]);
+        }
+        return;
+    }
     MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 16; k += 8) {
         r[2 * (k + i)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0x88);
         r[2 * (k + i + 4)] = _mm512_shuffle_i32x4(x[k + i], x[k + i + 4], 0xDD);
     }
 }
 
-/* 16 pairs of half-precision numbers: the first of each, then the second. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_half_avx512_(__m512 x[2], __m512i pairs, int e4m3) {
-    const __m512i order =
-        _mm512_add_epi32(/* 0, 2 ... 30, 1, 3 ... 31 as 16-bit numbers */
-                         _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7)),
-                         _mm512_setr_epi32(0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000, 0x20000,
-                                           0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001, 0x30001));
-    pairs = _mm512_permutexvar_epi16(order, pairs);
-    x[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(pairs));
-    x[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(pairs, 1));
-    if (e4m3) {
-        x[0] = _mm512_mul_ps(x[0], _mm512_set1_ps(256.0f));
-        x[1] = _mm512_mul_ps(x[1], _mm512_set1_ps(256.0f));
+MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i r[32], const char *src, const char *ahead, size_t stride,
+                                                      size_t rows, size_t bytes, int wide) {
+    mixprec_transpose_body_avx512_(r, src, ahead, stride, rows, bytes, wide, 0);
+}
+/* By itself: gcc 12 would run out of registers for all three together. */
+MIXPREC_AVX512_ static void mixprec_transpose_halves_avx512_(__m512i r[32], const char *src, const char *ahead,
+                                                             size_t stride, size_t rows, size_t bytes) {
+    mixprec_transpose_body_avx512_(r, src, ahead, stride, rows, bytes, 0, 1);
+}
+
+/* The fp8 codes in 4 bytes of each of 16 rows as halves for mixprec_half_avx512_, those of one k together; by way of
+   memory, for Zen 4 widens numbers from memory twice as fast as from a register. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_fp8_avx512_(__m512i *halves, __m512i word,
+                                                                     const mixprec_dtype type) {
+    const __m512i evens_then_odds = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
+                                                     26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    __m512i half[2];
+    int i;
+    half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
+    half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
+    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
+        if (type == MIXPREC_E4M3) { /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
+            half[i] = _mm512_and_si512(_mm512_srai_epi16(half[i], 1), _mm512_set1_epi16((short)0xBF80));
+            half[i] = _mm512_ternarylogic_epi32(half[i], _mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)),
+                                                _mm512_set1_epi16(0x4000), 0xF8);
+        }
+        halves[i] = _mm512_permutexvar_epi16(evens_then_odds, half[i]);
     }
 }
 
-/* The numbers in 4 bytes of each of 16 rows, in order: 1 of fp32, 2 of 16 bits, 4 of 8 bits. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_expand_avx512_(__m512 x[4], __m512i word, mixprec_dtype type) {
-    const __m512i upper_bytes = _mm512_set1_epi32((int)0xFF00FF00u), bit14 = _mm512_set1_epi16(0x4000);
-    __m512i half[2], order;
-    int i;
-    switch (type) {
-    case MIXPREC_F16: mixprec_split_half_avx512_(x, word, 0); break;
-    case MIXPREC_BF16:
-        x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(word, 16));
-        x[1] = _mm512_castsi512_ps(_mm512_and_si512(word, _mm512_set1_epi32((int)0xFFFF0000u)));
-        break;
-    case MIXPREC_E4M3:
-    case MIXPREC_E5M2:
-        order = _mm512_set1_epi32(0x03010200); /* bytes 0, 2, 1, 3: so that the pairs below are (0, 1) and (2, 3) */
-        word = _mm512_shuffle_epi8(
-            word,
-            _mm512_add_epi32(order, _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04040404, 0x08080808, 0x0C0C0C0C))));
-        half[0] = _mm512_and_si512(_mm512_slli_epi16(word, 8), upper_bytes);
-        half[1] = _mm512_and_si512(word, upper_bytes);
-        MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-            if (type == MIXPREC_E4M3) { /* see mixprec_e4m3_to_half_avx2_ */
-                half[i] = _mm512_srli_epi16(half[i], 1);
-                half[i] = _mm512_add_epi16(half[i], _mm512_and_si512(half[i], bit14));
-                half[i] = _mm512_or_si512(half[i],
-                                          _mm512_and_si512(_mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)), bit14));
-            }
-            mixprec_split_half_avx512_(x + 2 * i, half[i], type == MIXPREC_E4M3);
-        }
-        break;
-    default: x[0] = _mm512_castsi512_ps(word); break;
-    }
+/* Number k of each row: of halves, or of a line of f16 transposed in units of 2. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_half_avx512_(const __m512i *halves, size_t k,
+                                                                  const mixprec_dtype type) {
+    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
+    __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
+    return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
 }
 
 /* Writes transposed lines to a panel, at most n rows of it. All 16 columns are written: those beyond the panel's width
    spill into its next row, which is written later, or past its end, where the workspace has room. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst, size_t width, const __m512i r[16],
-                                                                      size_t n, mixprec_dtype type, size_t per_word) {
+                                                                      size_t n, const mixprec_dtype type,
+                                                                      const size_t per_word) {
     size_t q, i;
     for (q = 0; q * per_word < n; q++) {
+        const __m512i word = r[2 * q];
+        __m512i halves[2];
         __m512 x[4];
-        mixprec_expand_avx512_(x, r[2 * q], type);
+        if (type == MIXPREC_F32)
+            x[0] = _mm512_castsi512_ps(word);
+        else if (type == MIXPREC_BF16) {
+            x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(word, 16));
+            x[1] = _mm512_castsi512_ps(_mm512_and_si512(word, _mm512_set1_epi32((int)0xFFFF0000u)));
+        } else {
+            if (type != MIXPREC_F16)
+                mixprec_split_fp8_avx512_(halves, word, type);
+            MIXPREC_UNROLL_ for (i = 0; i < per_word; i++) x[i] =
+                mixprec_half_avx512_(type == MIXPREC_F16 ? &r[2 * q] : halves, i, type);
+        }
         for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
             _mm512_storeu_ps(dst, x[i]);
     }
@@ -6332,7 +6346,10 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             __m512i r[32];
             for (q = 0; q < rows; q++)
                 _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
-            mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
+            if (type == MIXPREC_F16)
+                mixprec_transpose_halves_avx512_(r, from, from, stride, rows, left);
+            else
+                mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
             switch (type) {
             case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
             case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
@@ -6367,37 +6384,6 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_GROUP_ 256 /* and how many columns may take turns */
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
-
-/* The numbers in 4 bytes of each of 16 rows as halves for mixprec_direct_half_avx512_, those of one k together; by way of
-   memory, for Zen 4 widens numbers from memory twice as fast as from a register. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_halves_avx512_(__m512i *halves, __m512i word,
-                                                                         const mixprec_dtype type) {
-    const __m512i evens_then_odds = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
-                                                     26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    __m512i half[2];
-    int i;
-    if (type == MIXPREC_F16) {
-        halves[0] = _mm512_permutexvar_epi16(evens_then_odds, word);
-        return;
-    }
-    half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
-    half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
-    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-        if (type == MIXPREC_E4M3) { /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
-            half[i] = _mm512_and_si512(_mm512_srai_epi16(half[i], 1), _mm512_set1_epi16((short)0xBF80));
-            half[i] = _mm512_ternarylogic_epi32(half[i], _mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)),
-                                                _mm512_set1_epi16(0x4000), 0xF8);
-        }
-        halves[i] = _mm512_permutexvar_epi16(evens_then_odds, half[i]);
-    }
-}
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_half_avx512_(const __m512i *halves, size_t k,
-                                                                         const mixprec_dtype type) {
-    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
-    __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
-    return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
-}
 
 /* 64 codes as bf16, two in each 32 bits: bytes 0 and 2, then 1 and 3. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_pairs_avx512_(__m512i pairs[2], __m512i codes,
@@ -6442,15 +6428,20 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 line = at;
                 line_end = at + mixprec_min_(64 - (phase + at) % 64, row_bytes - at);
                 for (q = 0; q < (size_t)vectors; q++) {
-                    size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
-                    mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride,
-                                              ahead + q * 16 * stride, stride, there, line_end - line, 0);
+                    const size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
+                    const char *from = b + at + q * 16 * stride, *later = ahead + q * 16 * stride;
+                    if (type == MIXPREC_F16)
+                        mixprec_transpose_halves_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
+                                                         line_end - line);
+                    else
+                        mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
+                                                  line_end - line, 0);
                 }
-                for (q = 0; q < (size_t)vectors * 16 && type != MIXPREC_F32 && type != MIXPREC_BF16; q++) {
+                for (q = 0; q < (size_t)vectors * 16 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2); q++) {
                     if (lookup)
                         mixprec_direct_pairs_avx512_(halves + q * 2, words[q], table);
                     else
-                        mixprec_direct_halves_avx512_(halves + q * per_word / 2, words[q], type);
+                        mixprec_split_fp8_avx512_(halves + q * 2, words[q], type);
                 }
             }
             stop = mixprec_min_(end, line_end) - line;
@@ -6466,8 +6457,10 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                                 const __m512i pair = lookup ? halves[word * 2 + k % 2] : words[word];
                                 x[j] = _mm512_castsi512_ps((lookup ? k / 2 : k) ? _mm512_and_si512(pair, upper_half)
                                                                                 : _mm512_slli_epi32(pair, 16));
-                            } else
-                                x[j] = mixprec_direct_half_avx512_(halves + word * per_word / 2, k, type);
+                            } else if (type == MIXPREC_F16)
+                                x[j] = mixprec_half_avx512_(words + word, k, type);
+                            else
+                                x[j] = mixprec_half_avx512_(halves + word * 2, k, type);
                         }
                         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
                             s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
