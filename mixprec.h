@@ -3940,21 +3940,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_count_avx2_(__m256i lanes) 
     return (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
 }
 
-/* Extremes, zeros and overflow of 64 elements, and the errors of what overflows. */
+/* Extremes, zeros and overflow of 64 elements. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_extremes_avx2_(const mixprec_tally_ *t, mixprec_found_ *found,
-                                                                      __m256 error[8], const float *src,
-                                                                      __m256i *largest, __m256i *least) {
+                                                                      const float *src, __m256i *largest,
+                                                                      __m256i *least) {
     const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256(), max = _mm256_set1_epi32(t->max);
     int j;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
         __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-        __m256i over = _mm256_cmpgt_epi32(magnitude, max);
         *largest = _mm256_max_epi32(*largest, magnitude);
         *least = _mm256_min_epu32(*least, _mm256_sub_epi32(magnitude, one)); /* less 1, so that zero is not the least */
-        error[j] = _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
-                                    _mm256_castsi256_ps(over));
         found->zero += mixprec_count_avx2_(_mm256_cmpeq_epi32(magnitude, zero));
-        found->overflow += mixprec_count_avx2_(over);
+        found->overflow += mixprec_count_avx2_(_mm256_cmpgt_epi32(magnitude, max));
     }
 }
 
@@ -3970,7 +3967,7 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
     const __m256 power = _mm256_set1_ps((float)(1 << t->shift)), split = _mm256_set1_ps((float)((1 << t->shift) - 1));
     const __m256 least_unit = _mm256_castsi256_ps(_mm256_set1_epi32(t->min_normal | 1 << 22));
     const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
-    const __m256i second = _mm256_set1_epi16((short)0xFF00);
+    const __m256i second = _mm256_set1_epi16((short)0xFF00), max = _mm256_set1_epi32(t->max);
     __m256i amax = _mm256_setzero_si256(), min = _mm256_set1_epi32(-1); /* min: less 1, so that zero is not it */
     __m256i high, low, usual;
     size_t i, k;
@@ -3991,7 +3988,6 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
             float buffer[MIXPREC_UNIT_];
             const float *from = buffer;
             __m256i upper[4], *at = (__m256i *)(void *)(t->exponents + t->pending + k);
-            __m256 error[8];
             if (type == MIXPREC_F32)
                 from = (const float *)src + i + k;
             else if (type == MIXPREC_F16)
@@ -4014,35 +4010,32 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
             }
             general = general >> 1 | mixprec_beyond_avx2_(upper, usual, high) << MIXPREC_GENERAL_;
             MIXPREC_NO_BRANCH_(general);
-            if (!general) {
+            /* What overflows is limited on its way to being rounded: mended later, all errors would need registers. */
+            if (general && mixprec_beyond_avx2_(upper, low, high))
+                mixprec_tally_extremes_avx2_(t, &found, from, &largest, &least);
+            else
                 large = 1;
-                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                    __m256 x = _mm256_loadu_ps(from + 8 * j), product = _mm256_mul_ps(x, split);
-                    MIXPREC_KEEP_(product);
-                    error[j] = _mm256_fmsub_ps(x, split, product);
-                }
-            } else {
-                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                    __m256i magnitude =
-                        mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j)));
-                    __m256 x = _mm256_castsi256_ps(magnitude), unit = _mm256_max_ps(x, least_unit);
-                    __m256 rounded = _mm256_fmsub_ps(unit, power, x);
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                const __m256 x = _mm256_loadu_ps(from + 8 * j);
+                __m256 error, rounded;
+                if (!general) {
+                    rounded = _mm256_mul_ps(x, split);
+                    MIXPREC_KEEP_(rounded);
+                    error = _mm256_fmsub_ps(x, split, rounded);
+                } else {
+                    const __m256i magnitude = mixprec_magnitude_avx2_(_mm256_castps_si256(x));
+                    const __m256 y = _mm256_castsi256_ps(_mm256_min_epi32(magnitude, max));
+                    const __m256 unit = _mm256_max_ps(y, least_unit);
+                    rounded = _mm256_fmsub_ps(unit, power, y);
                     MIXPREC_KEEP_(rounded);
                     rounded = _mm256_fmsub_ps(unit, power, rounded);
                     MIXPREC_KEEP_(rounded);
-                    error[j] = _mm256_sub_ps(rounded, x);
+                    error = _mm256_sub_ps(rounded, _mm256_castsi256_ps(magnitude));
                     found.underflow += mixprec_count_avx2_(_mm256_cmpgt_epi32(vanishing, magnitude));
                     found.subnormal += mixprec_count_avx2_(_mm256_cmpgt_epi32(normal, magnitude));
                 }
-                if (mixprec_beyond_avx2_(upper, low, high))
-                    mixprec_tally_extremes_avx2_(t, &found, error, from, &largest, &least);
-                else
-                    large = 1;
-            }
-            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                __m256 x = _mm256_loadu_ps(from + 8 * j);
                 signal[j % 4] = _mm256_fmadd_ps(x, x, signal[j % 4]);
-                noise[j % 4] = _mm256_fmadd_ps(error[j], error[j], noise[j % 4]);
+                noise[j % 4] = _mm256_fmadd_ps(error, error, noise[j % 4]);
             }
         }
         if (!_mm256_testz_si256(largest, largest)) {
