@@ -641,13 +641,19 @@ typedef struct mixprec_buffer {
 #define MIXPREC_INLINE static inline
 #endif
 
-/* Where the command line has promised that there is no Inf and no NaN (-ffast-math), clang folds tests of the bits, too,
-   of arguments and of results of arithmetic: it must not know where the bits come from. `x` is an integer, or a vector of integers: of a float the promise holds
-   even after this. */
-#if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+/* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where the
+   command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
+   results of arithmetic. So it must not know where the bits come from. `x` is an integer, or a vector of integers: of a
+   float the promise holds even after this. */
+#if defined(__clang__)
 #define MIXPREC_UNKNOWN_(constraint, x) __asm__("" : constraint(x))
 #else
 #define MIXPREC_UNKNOWN_(constraint, x) ((void)0)
+#endif
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#define MIXPREC_UNKNOWN_CLASS_(constraint, x) MIXPREC_UNKNOWN_(constraint, x)
+#else
+#define MIXPREC_UNKNOWN_CLASS_(constraint, x) ((void)0)
 #endif
 
 /* A union reads the bits without a call to memcpy, which MIXPREC_NO_STDLIB builds may not have; every compiler that
@@ -658,7 +664,7 @@ MIXPREC_INLINE uint32_t mixprec_f32_bits_(float x) {
         uint32_t bits;
     } u;
     u.value = x;
-    MIXPREC_UNKNOWN_("+r", u.bits);
+    MIXPREC_UNKNOWN_CLASS_("+r", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
@@ -675,7 +681,7 @@ MIXPREC_INLINE uint64_t mixprec_f64_bits_(double x) {
         uint64_t bits;
     } u;
     u.value = x;
-    MIXPREC_UNKNOWN_("+m", u.bits);
+    MIXPREC_UNKNOWN_CLASS_("+m", u.bits);
     return u.bits;
 }
 MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
@@ -1911,6 +1917,13 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
 #else
 #define MIXPREC_ROUNDED_
 #endif
+
+/* +0 or -0, even under DAZ. */
+MIXPREC_INLINE int mixprec_is_zero_(double x) {
+    uint64_t bits = mixprec_f64_bits_(x);
+    MIXPREC_UNKNOWN_("+m", bits);
+    return bits << 1 == 0;
+}
 
 MIXPREC_INLINE size_t mixprec_min_(size_t a, size_t b) {
     return a < b ? a : b;
@@ -3727,7 +3740,7 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     for (i = 0; i < n; i += 8) {
         __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
         __m256i bits = _mm256_castps_si256(x);
-        MIXPREC_UNKNOWN_("+x", bits);
+        MIXPREC_UNKNOWN_CLASS_("+x", bits);
         _mm256_storeu_ps(dst + i, x);
         found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(bits, exponent), exponent));
     }
@@ -3968,21 +3981,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint64_t mixprec_count_avx2_(__m256i lanes) 
     return (uint64_t)_mm_popcnt_u32((uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
 }
 
-/* Extremes, zeros and overflow of 64 elements, and the errors of what overflows. */
+/* Extremes, zeros and overflow of 64 elements. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tally_extremes_avx2_(const mixprec_tally_ *t, mixprec_found_ *found,
-                                                                      __m256 error[8], const float *src,
-                                                                      __m256i *largest, __m256i *least) {
+                                                                      const float *src, __m256i *largest,
+                                                                      __m256i *least) {
     const __m256i one = _mm256_set1_epi32(1), zero = _mm256_setzero_si256(), max = _mm256_set1_epi32(t->max);
     int j;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
         __m256i magnitude = mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(src + 8 * j)));
-        __m256i over = _mm256_cmpgt_epi32(magnitude, max);
         *largest = _mm256_max_epi32(*largest, magnitude);
         *least = _mm256_min_epu32(*least, _mm256_sub_epi32(magnitude, one)); /* less 1, so that zero is not the least */
-        error[j] = _mm256_blendv_ps(error[j], _mm256_sub_ps(_mm256_castsi256_ps(magnitude), _mm256_castsi256_ps(max)),
-                                    _mm256_castsi256_ps(over));
         found->zero += mixprec_count_avx2_(_mm256_cmpeq_epi32(magnitude, zero));
-        found->overflow += mixprec_count_avx2_(over);
+        found->overflow += mixprec_count_avx2_(_mm256_cmpgt_epi32(magnitude, max));
     }
 }
 
@@ -3998,7 +4008,7 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
     const __m256 power = _mm256_set1_ps((float)(1 << t->shift)), split = _mm256_set1_ps((float)((1 << t->shift) - 1));
     const __m256 least_unit = _mm256_castsi256_ps(_mm256_set1_epi32(t->min_normal | 1 << 22));
     const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
-    const __m256i second = _mm256_set1_epi16((short)0xFF00);
+    const __m256i second = _mm256_set1_epi16((short)0xFF00), max = _mm256_set1_epi32(t->max);
     __m256i amax = _mm256_setzero_si256(), min = _mm256_set1_epi32(-1); /* min: less 1, so that zero is not it */
     __m256i high, low, usual;
     size_t i, k;
@@ -4019,7 +4029,6 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
             float buffer[MIXPREC_UNIT_];
             const float *from = buffer;
             __m256i upper[4], *at = (__m256i *)(void *)(t->exponents + t->pending + k);
-            __m256 error[8];
             if (type == MIXPREC_F32)
                 from = (const float *)src + i + k;
             else if (type == MIXPREC_F16)
@@ -4042,35 +4051,32 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
             }
             general = general >> 1 | mixprec_beyond_avx2_(upper, usual, high) << MIXPREC_GENERAL_;
             MIXPREC_NO_BRANCH_(general);
-            if (!general) {
+            /* What overflows is limited on its way to being rounded: mended later, all errors would need registers. */
+            if (general && mixprec_beyond_avx2_(upper, low, high))
+                mixprec_tally_extremes_avx2_(t, &found, from, &largest, &least);
+            else
                 large = 1;
-                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                    __m256 x = _mm256_loadu_ps(from + 8 * j), product = _mm256_mul_ps(x, split);
-                    MIXPREC_KEEP_(product);
-                    error[j] = _mm256_fmsub_ps(x, split, product);
-                }
-            } else {
-                MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                    __m256i magnitude =
-                        mixprec_magnitude_avx2_(_mm256_loadu_si256((const __m256i *)(const void *)(from + 8 * j)));
-                    __m256 x = _mm256_castsi256_ps(magnitude), unit = _mm256_max_ps(x, least_unit);
-                    __m256 rounded = _mm256_fmsub_ps(unit, power, x);
+            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+                const __m256 x = _mm256_loadu_ps(from + 8 * j);
+                __m256 error, rounded;
+                if (!general) {
+                    rounded = _mm256_mul_ps(x, split);
+                    MIXPREC_KEEP_(rounded);
+                    error = _mm256_fmsub_ps(x, split, rounded);
+                } else {
+                    const __m256i magnitude = mixprec_magnitude_avx2_(_mm256_castps_si256(x));
+                    const __m256 y = _mm256_castsi256_ps(_mm256_min_epi32(magnitude, max));
+                    const __m256 unit = _mm256_max_ps(y, least_unit);
+                    rounded = _mm256_fmsub_ps(unit, power, y);
                     MIXPREC_KEEP_(rounded);
                     rounded = _mm256_fmsub_ps(unit, power, rounded);
                     MIXPREC_KEEP_(rounded);
-                    error[j] = _mm256_sub_ps(rounded, x);
+                    error = _mm256_sub_ps(rounded, _mm256_castsi256_ps(magnitude));
                     found.underflow += mixprec_count_avx2_(_mm256_cmpgt_epi32(vanishing, magnitude));
                     found.subnormal += mixprec_count_avx2_(_mm256_cmpgt_epi32(normal, magnitude));
                 }
-                if (mixprec_beyond_avx2_(upper, low, high))
-                    mixprec_tally_extremes_avx2_(t, &found, error, from, &largest, &least);
-                else
-                    large = 1;
-            }
-            MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
-                __m256 x = _mm256_loadu_ps(from + 8 * j);
                 signal[j % 4] = _mm256_fmadd_ps(x, x, signal[j % 4]);
-                noise[j % 4] = _mm256_fmadd_ps(error[j], error[j], noise[j % 4]);
+                noise[j % 4] = _mm256_fmadd_ps(error, error, noise[j % 4]);
             }
         }
         if (!_mm256_testz_si256(largest, largest)) {
@@ -4823,7 +4829,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
         break;
 MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
                                                size_t n, mixprec_reduction reduction, double center) {
-    const int centered = reduction == MIXPREC_SUM_SQUARES && mixprec_f64_bits_(center) << 1 != 0;
+    const int centered = reduction == MIXPREC_SUM_SQUARES && !mixprec_is_zero_(center);
     const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
     const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
     const char *p = (const char *)x, *q = (const char *)y;
@@ -5610,7 +5616,7 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     for (i = 0; i < n; i += 16) {
         __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
         __m512i bits = _mm512_castps_si512(x);
-        MIXPREC_UNKNOWN_("+v", bits);
+        MIXPREC_UNKNOWN_CLASS_("+v", bits);
         _mm512_storeu_ps(dst + i, x);
         found = (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(bits, exponent), exponent));
     }
@@ -5682,7 +5688,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
 
 MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x, const void *y, mixprec_dtype type,
                                                    size_t n, mixprec_reduction reduction, double center) {
-    const int centered = reduction == MIXPREC_SUM_SQUARES && mixprec_f64_bits_(center) << 1 != 0;
+    const int centered = reduction == MIXPREC_SUM_SQUARES && !mixprec_is_zero_(center);
     const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
     const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
     const char *p = (const char *)x, *q = (const char *)y;
@@ -7247,7 +7253,7 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     for (i = 0; i < n; i += 4) {
         float32x4_t x = vmulq_n_f32(vld1q_f32(src + i), factor);
         uint32x4_t bits = vreinterpretq_u32_f32(x);
-        MIXPREC_UNKNOWN_("+w", bits);
+        MIXPREC_UNKNOWN_CLASS_("+w", bits);
         vst1q_f32(dst + i, x);
         found = vorrq_u32(found, vceqq_u32(vandq_u32(bits, exponent), exponent));
     }
@@ -8037,8 +8043,7 @@ MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, 
     /* The kernels read f32, f16 and bf16; they are faster on fp8 that has become fp32 many numbers at a time. */
     const int plain = mixprec_size_of_(x_type) >= 2;
     size_t i, step;
-    if (plain &&
-        (reduction == MIXPREC_DOT ? x_type == y_type : x_type == MIXPREC_F32 || mixprec_f64_bits_(center) << 1 == 0))
+    if (plain && (reduction == MIXPREC_DOT ? x_type == y_type : x_type == MIXPREC_F32 || mixprec_is_zero_(center)))
         kernels->reduce(lanes, x, y, x_type, n, reduction, center);
     else
         for (i = 0; i < n; i += step) {
@@ -9918,7 +9923,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n,
         MIXPREC_SUM_(part, part, max);
         MIXPREC_SUM_(lo, lo, -part);
         vanishes = MIXPREC_WHERE_(hi < -104.0f);
-        MIXPREC_UNKNOWN_("+m", vanishes);
+        MIXPREC_UNKNOWN_CLASS_("+m", vanishes);
         mixprec_exp_parts_(&power, &part, &hi, &lo);
         MIXPREC_SUM_(part, part, 1.0f);
         mixprec_scale_several_(&part, &power);
@@ -10936,6 +10941,7 @@ static mixprec_status mixprec_check_options_(const mixprec_convert_options *opti
     if (!mixprec_is_overflow_(options->overflow))
         return MIXPREC_ERR_OVERFLOW;
     bits = mixprec_f32_bits_(options->scale);
+    MIXPREC_UNKNOWN_("+r", bits);
     if (bits << 1 == 0)
         bits = 0x3F800000u;
     if (bits >= 0x7F800000u) /* Inf, NaN, negative */
@@ -11242,8 +11248,8 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->size = plan->wide ? 8 : 4;
     plan->alpha = mixprec_coefficient_(d->alpha, 1, plan->wide);
     plan->beta = mixprec_coefficient_(d->beta, 0, plan->wide);
-    plan->nothing = d->k == 0 || mixprec_f64_bits_(plan->alpha) << 1 == 0;
-    plan->add_c = mixprec_f64_bits_(plan->beta) << 1 != 0;
+    plan->nothing = d->k == 0 || mixprec_is_zero_(plan->alpha);
+    plan->add_c = !mixprec_is_zero_(plan->beta);
     plan->pieces = (plan->scale_a.values && plan->scale_a.block_k < d->k) ||
                    (plan->scale_b.values && plan->scale_b.block_k < d->k);
     same = d->a_array ? d->a_array == d->b_array : d->a == d->b && !d->b_array && d->stride_a == d->stride_b;
@@ -12502,8 +12508,7 @@ static mixprec_tensor_ mixprec_tensor_of_(const void *data, mixprec_dtype type) 
 
 /* Finite and from 0 to `most`, told from the bits. */
 static int mixprec_is_parameter_(double x, double most) {
-    uint64_t bits = mixprec_f64_bits_(x);
-    return bits << 1 == 0 || bits <= mixprec_f64_bits_(most);
+    return mixprec_is_zero_(x) || mixprec_f64_bits_(x) <= mixprec_f64_bits_(most);
 }
 #define MIXPREC_F64_MAX_ 1.7976931348623157e308
 
@@ -12891,7 +12896,7 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
     a[0] = mixprec_argument_of_(y, y_type, n, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
     status = mixprec_check_arguments_(a, 2);
-    if (status == MIXPREC_OK && mixprec_f32_bits_(probability) << 1 != 0 &&
+    if (status == MIXPREC_OK && mixprec_f32_bits_(probability) != 0x80000000u &&
         mixprec_f32_bits_(probability) > 0x3F800000u)
         status = MIXPREC_ERR_PARAMETER;
     MIXPREC_RUN_(status, n,

@@ -1305,6 +1305,27 @@ static void test_environment(void) {
                 }
         }
 }
+/* Factors that DAZ takes for 0. */
+static void test_subnormal_factors(void) {
+    const double tiny = 1e-310, none = 0, x[1] = {1e10};
+    size_t e;
+    for (e = 0; e < 2 * (sizeof environments / sizeof *environments); e++) {
+        environment before = get_environment();
+        mixprec_gemm_desc desc = {0};
+        double result[1] = {1e20};
+        desc.m = desc.n = desc.k = 1;
+        desc.a_type = desc.b_type = desc.c_type = MIXPREC_F64;
+        desc.a = desc.b = x;
+        desc.c = result;
+        desc.alpha = e % 2 ? &tiny : &none;
+        desc.beta = e % 2 ? &none : &tiny;
+        set_environment(environments[e / 2]);
+        mixprec_gemm_ex(&desc);
+        set_environment(before);
+        CHECK(fabs(result[0] / 1e-290 - 1) < 1e-9, "environment %d, %s 1e-310: got %g, want 1e-290", (int)e / 2,
+              e % 2 ? "alpha" : "beta", result[0]);
+    }
+}
 #endif
 
 /* ---- errors ---- */
@@ -1550,6 +1571,7 @@ int main(int argc, char **argv) {
         {"gemm: same bits on every path and in every layout", test_same_bits},
 #if HAVE_ENVIRONMENT
         {"gemm: the caller's floating-point environment", test_environment},
+        {"gemm: subnormal factors in any floating-point environment", test_subnormal_factors},
 #endif
         {"gemm: every error status", test_statuses},
         {"gemm: overlap of C", test_overlap},

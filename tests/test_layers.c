@@ -1147,8 +1147,11 @@ static void test_paths(void) {
 
 #if HAVE_ENVIRONMENT
 static void test_environment(void) {
+    static const double odd[] = {-1e-310, (double)NAN};
+    static const float odd_f32[] = {-1e-40f, NAN};
     uint64_t usual = 0;
-    size_t i;
+    size_t i, j;
+    int refused;
     fill(&a, MIXPREC_F16, 100, 1);
     shape(&y, MIXPREC_F32, 100);
     for (i = 0; i < sizeof environments / sizeof *environments; i++) {
@@ -1158,8 +1161,17 @@ static void test_environment(void) {
         mixprec_softmax(memory(&y), MIXPREC_F32, memory(&a), MIXPREC_F16, 5, 20);
         mixprec_activate(memory(&y), MIXPREC_F32, memory(&y), MIXPREC_F32, 50, MIXPREC_ACTIVATION_GELU);
         mixprec_dropout(memory(&y), MIXPREC_F32, memory(&y), MIXPREC_F32, 50, 0.3f, 1, 0);
+        /* subnormal and negative, which DAZ takes for 0; NaN, whose comparison raises a flag */
+        refused = 0;
+        for (j = 0; j < 2; j++) {
+            refused += mixprec_rms_norm(memory(&y), MIXPREC_F32, NULL, memory(&a), MIXPREC_F16, NULL, MIXPREC_F32, 5,
+                                        20, odd[j]) == MIXPREC_ERR_PARAMETER;
+            refused += mixprec_dropout(memory(&y), MIXPREC_F32, memory(&a), MIXPREC_F16, 50, odd_f32[j], 1, 0) ==
+                       MIXPREC_ERR_PARAMETER;
+        }
         after = get_environment();
         set_environment(before);
+        CHECK(refused == 4, "environment %zu: %d of 4 parameters refused", i, refused);
         hash = hash_bytes(1, memory(&y), 400);
         if (i == 0) /* the default one */
             usual = hash;
