@@ -195,9 +195,9 @@ static void check_block(const float *x, size_t n, int f, int slope, int all_path
     size_t i;
     for (i = 0; i < n; i++)
         got[i] = portable[i] = 1; /* dy */
-    mixprec_activate_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), got, x, n, activations[f], slope);
+    mixprec_activate_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), got, x, slope ? got : NULL, n, activations[f]);
     if (all_paths) {
-        mixprec_activate_(&mixprec_kernels_c_, portable, x, n, activations[f], slope);
+        mixprec_activate_(&mixprec_kernels_c_, portable, x, slope ? portable : NULL, n, activations[f]);
         CHECK(!memcmp(got, portable, n * sizeof *got), "function %d, slope %d: paths differ near %a", f, slope,
               (double)x[0]);
     }
