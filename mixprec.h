@@ -2144,6 +2144,7 @@ typedef uint32_t mixprec_codes_ __attribute__((vector_size(4 * MIXPREC_FLOATS_))
 typedef double mixprec_f64s_at_ __attribute__((vector_size(8 * MIXPREC_WIDTH_), aligned(8), may_alias));
 typedef float mixprec_f32s_at_ __attribute__((vector_size(4 * MIXPREC_WIDTH_), aligned(4), may_alias));
 typedef float mixprec_floats_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_), aligned(4), may_alias));
+typedef uint32_t mixprec_codes_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_), aligned(4), may_alias));
 #if MIXPREC_WIDTH_ == 4 /* gcc 12 makes four instructions of that, and one of this; each argument is a variable */
 #define MIXPREC_TO_F64S_(x)                                                                                            \
     (__extension__(mixprec_f64s_){(double)(x)[0], (double)(x)[1], (double)(x)[2], (double)(x)[3]})
@@ -2159,7 +2160,7 @@ typedef float mixprec_floats_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_)
 typedef double mixprec_f64s_, mixprec_f64s_at_;
 typedef float mixprec_f32s_, mixprec_f32s_at_, mixprec_floats_, mixprec_floats_at_;
 typedef int32_t mixprec_ints_;
-typedef uint32_t mixprec_codes_;
+typedef uint32_t mixprec_codes_, mixprec_codes_at_;
 #define MIXPREC_TO_F64S_(x) ((double)(x))
 #define MIXPREC_TO_F32S_(x) mixprec_to_f32_(x)
 #define MIXPREC_BITS_(x) ((int32_t)mixprec_f32_bits_(x))
@@ -2548,6 +2549,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels,
                                              {0x41300000, 0x41300000 - 0x40C00000, ALL, 0, MINUS, 0},
                                              {0x42E00000, 0x42E00000 - 0x41C00000, ALL, 0, MINUS, 0},
                                              {0x41200000, 0, 0, ONE, ONE, MINUS}};
+    static const mixprec_beyond_ relu_slope = {0, 0, 0, ONE, 0, 0};
     mixprec_beyond_ beyond = values[activation];
     float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
     int paired = 0;
@@ -2564,9 +2566,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels,
     case MIXPREC_ACTIVATION_NONE: mixprec_copy_(y, dy ? dy : x, n * sizeof *y); return;
     case MIXPREC_ACTIVATION_RELU:
         if (dy)
-            mixprec_finish_(y, NULL, x, dy, n, &beyond, 1);
+            mixprec_finish_(y, NULL, x, dy, n, &relu_slope, 1);
         else
-            mixprec_finish_(y, NULL, x, NULL, n, &beyond, 0);
+            mixprec_finish_(y, NULL, x, NULL, n, &values[MIXPREC_ACTIVATION_RELU], 0);
         return;
     case MIXPREC_ACTIVATION_GELU:
         paired = 1;
@@ -9711,14 +9713,13 @@ MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
 }
 
-/* Sums of a row. Element j of it goes to lane j % 32; the lanes are added as mixprec_reduce does. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_lanes_(double *lanes, size_t j, const mixprec_f64s_ *x) {
-    mixprec_f64s_at_ *to = (mixprec_f64s_at_ *)(lanes + j % MIXPREC_LANES_);
-    *to += *x;
-}
+/* The sum of a row: the lanes that `reduce` has filled, as mixprec_reduce adds them. */
 MIXPREC_NOINLINE_ double mixprec_lanes_sum_(double *lanes) {
     size_t step, i;
-    for (step = MIXPREC_LANES_ / 2; step; step /= 2)
+    for (step = MIXPREC_LANES_ / 2; step >= MIXPREC_WIDTH_; step /= 2)
+        for (i = 0; i < step; i += MIXPREC_WIDTH_)
+            *(mixprec_f64s_at_ *)(lanes + i) += *(const mixprec_f64s_at_ *)(lanes + i + step);
+    for (; step; step /= 2)
         for (i = 0; i < step; i++)
             lanes[i] += lanes[i + step];
     return lanes[0];
@@ -9792,10 +9793,11 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
             other = MIXPREC_SELECT_(MIXPREC_WHERE_(in > other), in, other);
         }
     }
+    max = MIXPREC_SELECT_(MIXPREC_WHERE_(other > max), other, max);
     MIXPREC_STORE_(most, max);
-    MIXPREC_STORE_(most + MIXPREC_FLOATS_, other);
-    for (i = 1; i < 2 * MIXPREC_FLOATS_; i++)
-        most[0] = most[i] > most[0] ? most[i] : most[0];
+    for (count = MIXPREC_FLOATS_ / 2; count; count /= 2)
+        for (i = 0; i < count; i++)
+            most[i] = most[i + count] > most[i] ? most[i + count] : most[i];
     return most[0];
 }
 
@@ -9831,6 +9833,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
     enum { KEPT = 4 * MIXPREC_BLOCK_ }; /* exps of a longer row are computed twice */
+    static const float zeros[MIXPREC_FLOATS_] = {0};
     float buffer[MIXPREC_BLOCK_], exps[KEPT], *to, *e;
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
     size_t row, i, j, count;
@@ -9839,7 +9842,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0;
+        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0;
         for (pass = 0; pass < 2; pass++) {
             if (pass && s->losses) {
                 s->losses[row] = 0;
@@ -9860,30 +9863,33 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
                 to = pass ? mixprec_place_(buffer, &s->y, first + i, count) : NULL;
                 if (!ready)
                     mixprec_exp_each_(kernels, e, from, count, max);
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    out = MIXPREC_LOAD_F32S_(e + j);
-                    z = MIXPREC_TO_F64S_(out);
-                    if (!pass) {
-                        mixprec_add_lanes_(lanes, j, &z);
-                        continue;
-                    }
-                    if (s->logarithm) {
-                        out = MIXPREC_LOAD_F32S_(from + j);
-                        z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
-                    } else
-                        z *= inverse * s->scale;
-                    out = MIXPREC_TO_F32S_(z);
-                    MIXPREC_STORE_F32S_(to + j, out);
+                if (!pass) {
+                    /* zeros, which change no sum, fill the lanes: what is left of them is slow */
+                    j = mixprec_round_up_(count, MIXPREC_FLOATS_);
+                    for (; MIXPREC_FLOATS_ > 1 && j % MIXPREC_LANES_; j += MIXPREC_FLOATS_)
+                        MIXPREC_STORE_(e + j, MIXPREC_LOAD_(zeros));
+                    kernels->reduce(lanes, e, NULL, MIXPREC_F32, j, MIXPREC_SUM, 0);
+                    continue;
                 }
-                if (pass && target >= 0 && (size_t)target - i < count)
+                for (j = 0; j < count && s->logarithm; j += MIXPREC_WIDTH_) {
+                    out = MIXPREC_LOAD_F32S_(from + j);
+                    z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+                }
+                for (j = 0; j < count && !s->logarithm; j += MIXPREC_WIDTH_) {
+                    out = MIXPREC_LOAD_F32S_(e + j);
+                    z = MIXPREC_TO_F64S_(out) * factor;
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+                }
+                if (target >= 0 && (size_t)target - i < count)
                     to[(size_t)target - i] =
                         mixprec_to_f32_((mixprec_times_((double)e[(size_t)target - i], inverse) - 1) * s->scale);
-                if (pass)
-                    mixprec_write_(&s->y, first + i, to, count);
+                mixprec_write_(&s->y, first + i, to, count);
             }
             if (!pass) {
                 double sum = mixprec_lanes_sum_(lanes);
                 inverse = 1 / sum;
+                factor = inverse * s->scale;
                 if (s->logarithm || s->losses)
                     log_sum = mixprec_log_sum_(sum);
             }
@@ -9901,7 +9907,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
     const float *g, *p;
     size_t row, i, j, count;
     int pass;
-    (void)kernels;
     for (row = 0; row < rows; row++) {
         const size_t n = valid ? (size_t)valid[row] : columns, first = row * columns;
         double lanes[MIXPREC_LANES_] = {0}, sum = 0;
@@ -9911,21 +9916,16 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
                 g = mixprec_view_(g_buffer, &dy, first + i, count, 0);
                 p = mixprec_view_(p_buffer, &y, first + i, count, 0);
                 to = mixprec_place_(g_buffer, &dx, first + i, count);
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    mixprec_f32s_ a, b;
-                    mixprec_f64s_ product;
-                    a = MIXPREC_LOAD_F32S_(g + j);
-                    b = MIXPREC_LOAD_F32S_(p + j);
-                    product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
-                    if (!pass) {
-                        mixprec_add_lanes_(lanes, j, &product);
-                        continue;
-                    }
-                    a = MIXPREC_TO_F32S_(product);
-                    MIXPREC_STORE_F32S_(to + j, a);
+                if (!pass) {
+                    kernels->reduce(lanes, g, p, MIXPREC_F32, count, MIXPREC_DOT, 0);
+                    continue;
                 }
-                if (pass)
-                    mixprec_write_(&dx, first + i, to, count);
+                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g + j), b = MIXPREC_LOAD_F32S_(p + j);
+                    mixprec_f64s_ product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(product));
+                }
+                mixprec_write_(&dx, first + i, to, count);
             }
             sum = mixprec_lanes_sum_(lanes);
         }
@@ -9966,8 +9966,10 @@ typedef struct mixprec_norm_ {
     double momentum, epsilon;
 } mixprec_norm_;
 
-/* Is what gamma and beta are at position i of the group not that of the block before? */
-MIXPREC_INLINE int mixprec_norm_is_new_(const mixprec_norm_ *norm, size_t group, size_t i) {
+/* Is what gamma or beta are at position i of the group not there yet? */
+MIXPREC_INLINE int mixprec_norm_is_new_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, size_t group, size_t i) {
+    if (!t->data)
+        return group == 0 && i == 0;
     return norm->by_group ? i == 0 : group == 0 || norm->group.length > MIXPREC_BLOCK_;
 }
 /* The elements of gamma or beta from `position` on, or what stands for them. */
@@ -10183,11 +10185,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
         mixprec_spread_(&scale, (double)rstd);
         for (i = 0; i < n; i += count) {
             count = mixprec_group_block_(&g, i, &index);
-            if (mixprec_norm_is_new_(norm, group, i)) {
-                const size_t position = norm->by_group ? group : i;
-                gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, position, gamma_buffer, count);
-                beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, position, beta_buffer, count);
-            }
+            if (mixprec_norm_is_new_(norm, &norm->gamma, group, i))
+                gamma =
+                    mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, norm->by_group ? group : i, gamma_buffer, count);
+            if (mixprec_norm_is_new_(norm, &norm->beta, group, i))
+                beta =
+                    mixprec_norm_parameters_(norm, &norm->beta, 0.0f, norm->by_group ? group : i, beta_buffer, count);
             x = mixprec_view_(buffer, &norm->x, index, count, 0);
             to = mixprec_place_(buffer, &norm->y, index, count);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
@@ -10336,7 +10339,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                 if (!pass || n > KEPT) {
                     x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
                     dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
-                    if (mixprec_norm_is_new_(norm, group, i))
+                    if (mixprec_norm_is_new_(norm, &norm->gamma, group, i))
                         gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, norm->by_group ? group : i,
                                                          gamma_buffer, count);
                     for (j = 0; j < count; j += MIXPREC_WIDTH_) {
@@ -10451,23 +10454,35 @@ MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_
     }
 }
 
-MIXPREC_NOINLINE_ void mixprec_dropout_run_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
-                                            size_t n, float probability, uint64_t seed, uint64_t offset) {
+MIXPREC_FORCE_INLINE_ void mixprec_dropout_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y,
+                                                   mixprec_tensor_ x, size_t n, float probability, uint64_t seed,
+                                                   uint64_t offset) {
     const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
+    const uint32_t last = (uint32_t)(threshold - (threshold > 0)); /* of the words that drop, if any do */
+    const int32_t drops = -(int32_t)(threshold > 0);
     const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
     uint32_t words[MIXPREC_BLOCK_ + MIXPREC_RANDOMS_];
-    float block[MIXPREC_BLOCK_];
+    float block[MIXPREC_BLOCK_], *to;
+    const float *from;
     size_t i, j, count;
     for (i = 0; i < n; i += count) {
         const size_t odd = (size_t)(offset + i) & 1;
         count = mixprec_min_(n - i, MIXPREC_BLOCK_ - odd);
-        mixprec_read_(block, &x, i, count);
+        from = mixprec_view_(block, &x, i, count, 0);
+        to = mixprec_place_(block, &y, i, count);
         kernels->random(words, seed, offset + i - odd, mixprec_round_up_(count + odd, MIXPREC_RANDOMS_));
-        for (j = 0; j < count; j++)
-            block[j] = words[j + odd] < threshold ? 0.0f : block[j] * factor;
-        mixprec_write_(&y, i, block, count);
+        for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+            const mixprec_codes_ word = *(const mixprec_codes_at_ *)(words + odd + j);
+            mixprec_floats_ kept = MIXPREC_LOAD_(from + j) * factor;
+            MIXPREC_STORE_(to + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(kept) & ~(MIXPREC_WHERE_(word <= last) & drops)));
+        }
+        mixprec_write_(&y, i, to, count);
     }
 }
+MIXPREC_BOTH_(mixprec_dropout_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
+               uint64_t seed, uint64_t offset),
+              (kernels, y, x, n, probability, seed, offset))
 
 /* ---- convolution ---- */
 
