@@ -9703,6 +9703,9 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
         mixprec_store_(t->kernels, to, t->type, src, n, &mixprec_nearest_);
 }
 
+/* Elements of a row that stay on the stack between its passes; what is needed of longer ones is computed twice. */
+enum { MIXPREC_KEPT_ = 4 * MIXPREC_BLOCK_ };
+
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
 MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
@@ -9832,9 +9835,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    enum { KEPT = 4 * MIXPREC_BLOCK_ }; /* exps of a longer row are computed twice */
     static const float zeros[MIXPREC_FLOATS_] = {0};
-    float buffer[MIXPREC_BLOCK_], exps[KEPT], *to, *e;
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_KEPT_], *to, *e;
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
     size_t row, i, j, count;
     int pass;
@@ -9856,9 +9858,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             for (i = 0; i < n; i += count) {
                 mixprec_f64s_ z;
                 mixprec_f32s_ out;
-                const int ready = pass && (n <= KEPT || s->logarithm);
+                const int ready = pass && (n <= MIXPREC_KEPT_ || s->logarithm);
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                e = n <= KEPT ? exps + i : exps;
+                e = n <= MIXPREC_KEPT_ ? exps + i : exps;
                 from = ready && !s->logarithm ? buffer : mixprec_view_(buffer, &s->x, first + i, count, lowest);
                 to = pass ? mixprec_place_(buffer, &s->y, first + i, count) : NULL;
                 if (!ready)
@@ -9966,23 +9968,26 @@ typedef struct mixprec_norm_ {
     double momentum, epsilon;
 } mixprec_norm_;
 
-/* Is what gamma or beta are at position i of the group not there yet? */
-MIXPREC_INLINE int mixprec_norm_is_new_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, size_t group, size_t i) {
-    if (!t->data)
-        return group == 0 && i == 0;
-    return norm->by_group ? i == 0 : group == 0 || norm->group.length > MIXPREC_BLOCK_;
-}
-/* The elements of gamma or beta from `position` on, or what stands for them. */
+/* n elements of gamma or beta at position i of a group, or what stands for them. `block` keeps them from group to group:
+   MIXPREC_KEPT_ of them for rows, else n of the first call. */
 MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t,
-                                                        float absent, size_t position, float *block, size_t n) {
-    size_t i;
-    if (t->data && (!norm->by_group || norm->group.length == 1))
-        return mixprec_view_(block, t, position, n, 0);
-    if (t->data)
-        mixprec_read_(&absent, t, position, 1);
-    for (i = 0; i < mixprec_round_up_(n, MIXPREC_FLOATS_); i++)
-        block[i] = absent;
-    return block;
+                                                        float absent, size_t group, size_t i, float *block, size_t n) {
+    size_t j;
+    if (!t->data || (norm->by_group && norm->group.length > 1)) { /* all are the same */
+        if (i || (group && !t->data))
+            return block;
+        if (t->data)
+            mixprec_read_(&absent, t, group, 1);
+        for (j = 0; j < mixprec_round_up_(n, MIXPREC_FLOATS_); j++)
+            block[j] = absent;
+        return block;
+    }
+    if (!norm->by_group && norm->group.length <= MIXPREC_KEPT_) {
+        block += i;
+        if (group && t->type != MIXPREC_F32)
+            return block;
+    }
+    return mixprec_view_(block, t, norm->by_group ? group : i, n, 0);
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_f64s_ *x, double value) {
@@ -10140,8 +10145,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
             rstd[j] =
                 (double)mixprec_norm_statistics_(norm, first + j, norm->group.segments, (float)mean[j], variance[j]);
         }
-        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, gamma_buffer, count);
-        beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, beta_buffer, count);
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
+        beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, 0, beta_buffer, count);
         for (row = 0; row < norm->group.segments; row++) {
             const size_t index = row * norm->groups + first;
             const float *x = mixprec_view_(buffer, &norm->x, index, count, 0);
@@ -10159,8 +10164,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_BLOCK_], beta_buffer[MIXPREC_BLOCK_], *to;
-    const float *x, *gamma = gamma_buffer, *beta = beta_buffer;
+    float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
+    const float *x, *gamma, *beta;
     mixprec_group_ g = norm->group;
     size_t group, n = g.segments * g.length, i, j, count, index;
     (void)kernels;
@@ -10185,12 +10190,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
         mixprec_spread_(&scale, (double)rstd);
         for (i = 0; i < n; i += count) {
             count = mixprec_group_block_(&g, i, &index);
-            if (mixprec_norm_is_new_(norm, &norm->gamma, group, i))
-                gamma =
-                    mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, norm->by_group ? group : i, gamma_buffer, count);
-            if (mixprec_norm_is_new_(norm, &norm->beta, group, i))
-                beta =
-                    mixprec_norm_parameters_(norm, &norm->beta, 0.0f, norm->by_group ? group : i, beta_buffer, count);
+            gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
+            beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta_buffer, count);
             x = mixprec_view_(buffer, &norm->x, index, count, 0);
             to = mixprec_place_(buffer, &norm->y, index, count);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
@@ -10230,7 +10231,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *n
     for (first = 0; first < norm->groups; first += count) {
         const float *gamma;
         count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
-        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, gamma_buffer, count);
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
         for (j = 0; j < count; j++) {
             mean[j] = (double)norm->mean[first + j];
             rstd[j] = (double)norm->rstd[first + j];
@@ -10313,10 +10314,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_add_row_(float *sums, size_t first, cons
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    enum { KEPT = 4 * MIXPREC_BLOCK_ }; /* h and g of a longer group are computed twice */
-    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_BLOCK_], *to, *h, *g;
-    float h_kept[KEPT + MIXPREC_FLOATS_], g_kept[KEPT + MIXPREC_FLOATS_];
-    const float *x, *dy, *gamma = gamma_buffer;
+    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], *to, *h, *g;
+    float h_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_], g_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_];
+    const float *x, *dy, *gamma;
     mixprec_group_ layout = norm->group;
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
@@ -10334,14 +10334,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_group_block_(&layout, i, &index);
-                h = n <= KEPT ? h_kept + i : h_kept;
-                g = n <= KEPT ? g_kept + i : g_kept;
-                if (!pass || n > KEPT) {
+                h = n <= MIXPREC_KEPT_ ? h_kept + i : h_kept;
+                g = n <= MIXPREC_KEPT_ ? g_kept + i : g_kept;
+                if (!pass || n > MIXPREC_KEPT_) {
                     x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
                     dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
-                    if (mixprec_norm_is_new_(norm, &norm->gamma, group, i))
-                        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, norm->by_group ? group : i,
-                                                         gamma_buffer, count);
+                    gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
                     for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                         mixprec_f32s_ normalised;
                         mixprec_normalise_(&normalised, x + j, &centre, &scale);

@@ -93,11 +93,15 @@ static int near(const tensor *got, size_t i, double want, double slack) {
     return fabs(x - want) <= 0.5001 * fmax(info.epsilon * fabs(want), info.min_subnormal) + slack;
 }
 static void check_tensor(const char *what, tensor *got, const double *want, double slack) {
-    size_t i;
+    static const unsigned char beyond[] = {0xA5, 0xA5, 0xA5, 0xA5}; /* see shape */
+    size_t i, size = mixprec_dtype_size(got->type);
     read_back(got);
     for (i = 0; i < got->n; i++)
         CHECK(near(got, i, want[i], slack), "%s, %s: element %zu of %zu: got %.9g, want %.9g", what,
               mixprec_dtype_name(got->type), i, got->n, got->value[i], want[i]);
+    if (got->n < MOST)
+        CHECK(!memcmp((char *)memory(got) + got->n * size, beyond, size), "%s, %s: wrote beyond element %zu", what,
+              mixprec_dtype_name(got->type), got->n);
 }
 static void check_floats(const char *what, const float *got, const double *want, size_t n, double slack) {
     size_t i;
