@@ -2182,6 +2182,7 @@ typedef uint32_t mixprec_codes_ __attribute__((vector_size(4 * MIXPREC_FLOATS_))
 typedef double mixprec_f64s_at_ __attribute__((vector_size(8 * MIXPREC_WIDTH_), aligned(8), may_alias));
 typedef float mixprec_f32s_at_ __attribute__((vector_size(4 * MIXPREC_WIDTH_), aligned(4), may_alias));
 typedef float mixprec_floats_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_), aligned(4), may_alias));
+typedef uint32_t mixprec_codes_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_), aligned(4), may_alias));
 #if MIXPREC_WIDTH_ == 4 /* gcc 12 makes four instructions of that, and one of this; each argument is a variable */
 #define MIXPREC_TO_F64S_(x)                                                                                            \
     (__extension__(mixprec_f64s_){(double)(x)[0], (double)(x)[1], (double)(x)[2], (double)(x)[3]})
@@ -2197,7 +2198,7 @@ typedef float mixprec_floats_at_ __attribute__((vector_size(4 * MIXPREC_FLOATS_)
 typedef double mixprec_f64s_, mixprec_f64s_at_;
 typedef float mixprec_f32s_, mixprec_f32s_at_, mixprec_floats_, mixprec_floats_at_;
 typedef int32_t mixprec_ints_;
-typedef uint32_t mixprec_codes_;
+typedef uint32_t mixprec_codes_, mixprec_codes_at_;
 #define MIXPREC_TO_F64S_(x) ((double)(x))
 #define MIXPREC_TO_F32S_(x) mixprec_to_f32_(x)
 #define MIXPREC_BITS_(x) ((int32_t)mixprec_f32_bits_(x))
@@ -2248,47 +2249,11 @@ typedef uint32_t mixprec_codes_;
     }
 #endif
 
-/* The next numbers of an array with `count` left; what it does not have is `rest`. */
-MIXPREC_FORCE_INLINE_ void mixprec_load_f32s_(mixprec_f32s_ *x, const float *from, size_t count, float rest) {
-    if (count < MIXPREC_WIDTH_) {
-        float few[MIXPREC_WIDTH_];
-        size_t i;
-        for (i = 0; i < MIXPREC_WIDTH_; i++)
-            few[i] = i < count ? from[i] : rest;
-        *x = *(const mixprec_f32s_at_ *)few;
-    } else
-        *x = *(const mixprec_f32s_at_ *)from;
-}
-MIXPREC_FORCE_INLINE_ void mixprec_load_floats_(mixprec_floats_ *x, const float *from, size_t count, float rest) {
-    if (count < MIXPREC_FLOATS_) {
-        float few[MIXPREC_FLOATS_];
-        size_t i;
-        for (i = 0; i < MIXPREC_FLOATS_; i++)
-            few[i] = i < count ? from[i] : rest;
-        *x = *(const mixprec_floats_at_ *)few;
-    } else
-        *x = *(const mixprec_floats_at_ *)from;
-}
-MIXPREC_FORCE_INLINE_ void mixprec_store_f32s_(float *to, const mixprec_f32s_ *x, size_t count) {
-    if (count < MIXPREC_WIDTH_) {
-        float few[MIXPREC_WIDTH_];
-        size_t i;
-        *(mixprec_f32s_at_ *)few = *x;
-        for (i = 0; i < count; i++)
-            to[i] = few[i];
-    } else
-        *(mixprec_f32s_at_ *)to = *x;
-}
-MIXPREC_FORCE_INLINE_ void mixprec_store_floats_(float *to, const mixprec_floats_ *x, size_t count) {
-    if (count < MIXPREC_FLOATS_) {
-        float few[MIXPREC_FLOATS_];
-        size_t i;
-        *(mixprec_floats_at_ *)few = *x;
-        for (i = 0; i < count; i++)
-            to[i] = few[i];
-    } else
-        *(mixprec_floats_at_ *)to = *x;
-}
+/* Arrays of floats that such loops read or write end with whole vectors: mixprec_view_ and mixprec_place_ see to it. */
+#define MIXPREC_LOAD_(x) (*(const mixprec_floats_at_ *)(x))
+#define MIXPREC_STORE_(x, floats) ((void)(*(mixprec_floats_at_ *)(x) = (floats)))
+#define MIXPREC_LOAD_F32S_(x) (*(const mixprec_f32s_at_ *)(x))
+#define MIXPREC_STORE_F32S_(x, f32s) ((void)(*(mixprec_f32s_at_ *)(x) = (f32s)))
 
 /* ---- elementary functions of several numbers ---- */
 
@@ -2344,6 +2309,28 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_parts_(mixprec_floats_ *power, mixprec_fl
     MIXPREC_SUM_(p, p, x);
     MIXPREC_SUM_(*rest, *rest, p);
 }
+/* The same for n pairs: hi becomes rest, and lo, which is read where `paired`, becomes power. */
+MIXPREC_FORCE_INLINE_ void mixprec_exps_as_(const mixprec_kernels_ *kernels, float *hi, float *lo, size_t n,
+                                            int paired) {
+    mixprec_floats_ power, rest, low;
+    size_t j;
+    (void)kernels;
+    for (j = 0; j < n && paired; j += MIXPREC_FLOATS_) {
+        rest = MIXPREC_LOAD_(hi + j);
+        low = MIXPREC_LOAD_(lo + j);
+        mixprec_exp_parts_(&power, &rest, &rest, &low);
+        MIXPREC_STORE_(hi + j, rest);
+        MIXPREC_STORE_(lo + j, power);
+    }
+    for (j = 0; j < n && !paired; j += MIXPREC_FLOATS_) {
+        rest = MIXPREC_LOAD_(hi + j);
+        mixprec_exp_parts_(&power, &rest, &rest, NULL);
+        MIXPREC_STORE_(hi + j, rest);
+        MIXPREC_STORE_(lo + j, power);
+    }
+}
+MIXPREC_BOTH_(mixprec_exps_, (const mixprec_kernels_ *kernels, float *hi, float *lo, size_t n, int paired),
+              (kernels, hi, lo, n, paired))
 /* y *= 2^n for -190 <= n < 64: rounded once where the product is subnormal. */
 MIXPREC_FORCE_INLINE_ void mixprec_scale_several_(mixprec_floats_ *y, const mixprec_floats_ *power) {
     MIXPREC_PRODUCT_(*y, *y, MIXPREC_POWER_(*power, 64));
@@ -2437,159 +2424,228 @@ MIXPREC_FORCE_INLINE_ int mixprec_activation_argument_(mixprec_floats_ *hi, mixp
     return 1;
 }
 
+/* The activations are computed in loops over blocks, each for one activation alone: CPUs do not look far enough ahead to
+   fill the long chain of operations of one loop. */
+
+/* hi and lo, what the activation of x needs exp of. */
+MIXPREC_FORCE_INLINE_ void mixprec_arguments_(float *hi, float *lo, const float *x, size_t n,
+                                              mixprec_activation activation) {
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        mixprec_floats_ in = MIXPREC_LOAD_(x + j), high, low;
+        if (mixprec_activation_argument_(&high, &low, &in, activation))
+            MIXPREC_STORE_(lo + j, low);
+        MIXPREC_STORE_(hi + j, high);
+    }
+}
+
 /* GELU, or its slope: with a = |x|, (1 - erf(a / sqrt 2)) / 2 = exp(-a^2/2) p(t) / (4 + a), t = 4 / (4 + a); p has
-   minimax error for a <= 15 (Remez), 1.3e-8. So GELU keeps its accuracy where it vanishes. */
-MIXPREC_FORCE_INLINE_ void mixprec_gelu_(mixprec_floats_ *x, const mixprec_floats_ *power, const mixprec_floats_ *rest,
-                                         int slope) {
+   minimax error for a <= 15 (Remez), 1.3e-8. So GELU keeps its accuracy where it vanishes. exp is power, rest, which
+   becomes the result. */
+MIXPREC_FORCE_INLINE_ void mixprec_gelu_(float *rest, const float *power, const float *x, size_t n, int slope) {
     static const float c[] = {0.067569904f, -0.258147985f, 0.223511353f, 0.0904590487f, 0.0709205717f,
                               0.335417241f, 0.292046279f,  0.3811526f,   0.398085684f,  0.398985326f};
-    mixprec_ints_ bits = MIXPREC_BITS_(*x), negative = MIXPREC_WHERE_(bits < 0);
-    mixprec_floats_ a = MIXPREC_FLOATS_OF_(bits & 0x7FFFFFFF), t, u, y;
-    MIXPREC_SUM_(t, a, 4.0f);
-    u = slope ? 1.0f / t : a / t;
-    MIXPREC_KEEP_SEVERAL_(u);
-    if (slope)
-        t = u * 4.0f;
-    else
-        MIXPREC_SUM_(t, 1.0f, -u);
-    MIXPREC_PRODUCT_(y, t, t);
-    mixprec_polynomial_of_several_(&y, c, 10, &t, &y);
-    MIXPREC_PRODUCT_(y, y, u);
-    if (slope) { /* and its derivative, the density */
-        MIXPREC_PRODUCT_(t, a, 0.39894228f);
-        MIXPREC_SUM_(y, y, -t);
+    float tail[MIXPREC_BLOCK_]; /* before the exp */
+    mixprec_floats_ a, t, u, y;
+    mixprec_ints_ bits, negative;
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        a = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(MIXPREC_LOAD_(x + j)) & 0x7FFFFFFF);
+        MIXPREC_SUM_(t, a, 4.0f);
+        u = slope ? 1.0f / t : a / t;
+        MIXPREC_KEEP_SEVERAL_(u);
+        MIXPREC_STORE_(tail + j, u);
     }
-    MIXPREC_PRODUCT_(t, y, *rest);
-    MIXPREC_SUM_(y, y, t);
-    mixprec_scale_several_(&y, power);
-    if (slope) {
-        MIXPREC_SUM_(a, 1.0f, -y);
-        *x = MIXPREC_SELECT_(negative, y, a);
-        return;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        u = MIXPREC_LOAD_(tail + j);
+        if (slope)
+            t = u * 4.0f;
+        else
+            MIXPREC_SUM_(t, 1.0f, -u);
+        MIXPREC_PRODUCT_(y, t, t);
+        mixprec_polynomial_of_several_(&y, c, 10, &t, &y);
+        MIXPREC_PRODUCT_(y, y, u);
+        MIXPREC_STORE_(tail + j, y);
     }
-    a = MIXPREC_FLOATS_OF_(bits & ~(negative & 0x7FFFFFFF)); /* x or -0 */
-    MIXPREC_SUM_(*x, a, -y);
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        mixprec_floats_ scale = MIXPREC_LOAD_(power + j);
+        bits = MIXPREC_BITS_(MIXPREC_LOAD_(x + j));
+        negative = MIXPREC_WHERE_(bits < 0);
+        y = MIXPREC_LOAD_(tail + j);
+        if (slope) { /* and its derivative, the density */
+            a = MIXPREC_FLOATS_OF_(bits & 0x7FFFFFFF);
+            MIXPREC_PRODUCT_(t, a, 0.39894228f);
+            MIXPREC_SUM_(y, y, -t);
+        }
+        MIXPREC_PRODUCT_(t, y, MIXPREC_LOAD_(rest + j));
+        MIXPREC_SUM_(y, y, t);
+        mixprec_scale_several_(&y, &scale);
+        if (slope) {
+            MIXPREC_SUM_(a, 1.0f, -y);
+            y = MIXPREC_SELECT_(negative, y, a);
+        } else {
+            a = MIXPREC_FLOATS_OF_(bits & ~(negative & 0x7FFFFFFF)); /* x or -0 */
+            MIXPREC_SUM_(y, a, -y);
+        }
+        MIXPREC_STORE_(rest + j, y);
+    }
 }
 
 /* The others, by e = exp(-u): SiLU is x / (1 + e) with u = x. GELU_TANH, x/2 (1 + tanh(u/2)), is so, too, with u = 2
    sqrt(2/pi) (x + 0.044715 x^3). For the slopes: s = 1 / (1 + e), c = 1 - s = e s. e may be as large as 2^162, so that
    all of this is divided by 2^40. |tanh| is (e - 1) / (e + 1), with u = -2|x|: e - 1 loses nothing near 0. */
-MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(mixprec_floats_ *x, const mixprec_floats_ *power,
-                                            const mixprec_floats_ *rest, mixprec_activation activation, int slope) {
+MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(float *rest, const float *power, const float *x, size_t n,
+                                            mixprec_activation activation, int slope) {
     const float tiny = 9.09494702e-13f; /* 2^-40 */
-    mixprec_floats_ z = *x, scale, e, d, y;
-    if (activation == MIXPREC_ACTIVATION_TANH && !slope) {
-        scale = MIXPREC_POWER_(*power, 0);
-        MIXPREC_PRODUCT_(e, scale, *rest);
-        MIXPREC_SUM_(scale, scale, -1.0f);
-        MIXPREC_SUM_(e, e, scale);
-        MIXPREC_SUM_(d, e, 2.0f);
-        *x = e / d;
-        MIXPREC_KEEP_SEVERAL_(*x);
-        return;
+    mixprec_floats_ z, scale, e, d, y;
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        z = MIXPREC_LOAD_(x + j);
+        scale = MIXPREC_LOAD_(power + j);
+        if (activation == MIXPREC_ACTIVATION_TANH && !slope)
+            scale = MIXPREC_POWER_(scale, 0);
+        else
+            scale = MIXPREC_POWER_(scale, -40);
+        MIXPREC_PRODUCT_(e, scale, MIXPREC_LOAD_(rest + j));
+        if (activation == MIXPREC_ACTIVATION_TANH && !slope) {
+            MIXPREC_SUM_(scale, scale, -1.0f);
+            MIXPREC_SUM_(e, e, scale);
+            MIXPREC_SUM_(d, e, 2.0f);
+            z = e / d;
+            MIXPREC_KEEP_SEVERAL_(z);
+        } else if (!slope) {
+            MIXPREC_SUM_(d, scale, tiny);
+            MIXPREC_SUM_(d, d, e);
+            z = z / d;
+            MIXPREC_KEEP_SEVERAL_(z);
+            MIXPREC_PRODUCT_(z, z, tiny);
+        } else {
+            MIXPREC_SUM_(d, scale, tiny);
+            MIXPREC_SUM_(d, d, e);
+            MIXPREC_SUM_(e, e, scale);
+            d = 1.0f / d;
+            MIXPREC_KEEP_SEVERAL_(d);
+            MIXPREC_PRODUCT_(e, e, d);
+            if (activation == MIXPREC_ACTIVATION_TANH) {
+                MIXPREC_PRODUCT_(d, d, e);
+                MIXPREC_PRODUCT_(z, d, 4.0f * tiny);
+            } else {
+                if (activation == MIXPREC_ACTIVATION_GELU_TANH) { /* times the derivative of u */
+                    MIXPREC_PRODUCT_(y, z, z);
+                    MIXPREC_PRODUCT_(y, y, 0.214064449f);
+                    MIXPREC_SUM_(y, y, 1.59576912f);
+                    MIXPREC_PRODUCT_(z, z, y);
+                }
+                MIXPREC_PRODUCT_(z, z, e);
+                MIXPREC_SUM_(z, z, 1.0f);
+                MIXPREC_PRODUCT_(d, d, z);
+                MIXPREC_PRODUCT_(z, d, tiny);
+            }
+        }
+        MIXPREC_STORE_(rest + j, z);
     }
-    scale = MIXPREC_POWER_(*power, -40);
-    MIXPREC_PRODUCT_(e, scale, *rest);
-    MIXPREC_SUM_(d, scale, tiny);
-    MIXPREC_SUM_(d, d, e);
-    if (!slope) {
-        z = z / d;
-        MIXPREC_KEEP_SEVERAL_(z);
-        MIXPREC_PRODUCT_(*x, z, tiny);
-        return;
-    }
-    MIXPREC_SUM_(e, e, scale);
-    d = 1.0f / d;
-    MIXPREC_KEEP_SEVERAL_(d);
-    MIXPREC_PRODUCT_(e, e, d);
-    if (activation == MIXPREC_ACTIVATION_TANH) {
-        MIXPREC_PRODUCT_(d, d, e);
-        MIXPREC_PRODUCT_(*x, d, 4.0f * tiny);
-        return;
-    }
-    if (activation == MIXPREC_ACTIVATION_GELU_TANH) { /* times the derivative of u */
-        MIXPREC_PRODUCT_(y, z, z);
-        MIXPREC_PRODUCT_(y, y, 0.214064449f);
-        MIXPREC_SUM_(y, y, 1.59576912f);
-        MIXPREC_PRODUCT_(z, z, y);
-    }
-    MIXPREC_PRODUCT_(z, z, e);
-    MIXPREC_SUM_(z, z, 1.0f);
-    MIXPREC_PRODUCT_(d, d, z);
-    MIXPREC_PRODUCT_(*x, d, tiny);
 }
 
-/* y = activation(x), or, slope, y *= its derivative at x, for n <= MIXPREC_BLOCK_. Beyond the limits the function is in
-   f32 what it is at +-Inf: x, 1, -0, or, where x is NaN, that, quiet; so is the slope, 1 or 0. Two loops: CPUs do not
-   look far enough ahead to fill the long chain of operations of one. */
-MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
-                                                mixprec_activation activation, int slope) {
-    /* |x| of negative x: GELU 15, GELU_TANH 11, SiLU 112, tanh 10, its slope 53; and of the others: 15, 6, 24 */
-    static const int32_t limits[][2] = {{0, 0},
-                                        {0, 0},
-                                        {0x41700000, 0x41700000},
-                                        {0x41300000, 0x40C00000},
-                                        {0x42E00000, 0x41C00000},
-                                        {0x41200000, 0x41200000}};
-    const int32_t sign = (int32_t)-0x7FFFFFFF - 1, one = 0x3F800000;
-    const int is_tanh = activation == MIXPREC_ACTIVATION_TANH, is_smooth = activation > MIXPREC_ACTIVATION_RELU;
-    const int32_t most = is_tanh && slope ? 0x42540000 : limits[activation][0];
-    const int32_t less = is_tanh && slope ? 0 : most - limits[activation][1];
-    float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
+/* What the function is in f32, as at +-Inf, where |x| is above a limit: of x > 0, x itself where `identity` is all bits,
+   and `plus`, a code; of others `minus`. */
+typedef struct mixprec_beyond_ {
+    int32_t limit, less; /* |x| as a code; less so for x > 0 */
+    int32_t identity, plus, minus, sign /* is it odd? */;
+} mixprec_beyond_;
+
+/* y = the function of x, computed where it is no limit; or, slope, that times dy; or x where x is NaN, quiet. */
+MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const float *computed, const float *x, const float *dy, size_t n,
+                                           const mixprec_beyond_ *beyond, int slope) {
+    const mixprec_beyond_ b = *beyond;
     size_t j;
-    (void)kernels;
-    MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
-    if (activation == MIXPREC_ACTIVATION_NONE) {
-        for (j = 0; j < n && !slope; j++)
-            y[j] = x[j];
-        return;
-    }
-    for (j = 0; j < n && is_smooth; j += MIXPREC_FLOATS_) {
-        mixprec_floats_ in, hi, lo;
-        int is_pair;
-        mixprec_load_floats_(&in, x + j, n - j, 0);
-        is_pair = mixprec_activation_argument_(&hi, &lo, &in, activation);
-        mixprec_exp_parts_(&in, &hi, &hi, is_pair ? &lo : NULL);
-        *(mixprec_floats_at_ *)(power + j) = in;
-        *(mixprec_floats_at_ *)(rest + j) = hi;
-    }
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
-        mixprec_floats_ in, out, scale, e;
-        mixprec_ints_ bits, positive, beyond, is_nan;
-        mixprec_load_floats_(&in, x + j, n - j, 0);
-        bits = MIXPREC_BITS_(in);
-        positive = MIXPREC_WHERE_(bits > 0);
-        if (slope)
-            out = MIXPREC_FLOATS_OF_(positive & (is_tanh ? 0 : one));
-        else
-            out = MIXPREC_FLOATS_OF_(is_tanh ? one | (bits & 0)
-                                             : (bits & positive) | (~positive & (is_smooth ? sign : 0)));
-        if (is_smooth) {
-            scale = *(const mixprec_floats_at_ *)(power + j);
-            e = *(const mixprec_floats_at_ *)(rest + j);
-            if (activation == MIXPREC_ACTIVATION_GELU)
-                mixprec_gelu_(&in, &scale, &e, slope);
-            else
-                mixprec_sigmoid_(&in, &scale, &e, activation, slope);
-            beyond = MIXPREC_WHERE_((bits & 0x7FFFFFFF) > most - (positive & less));
-            out = MIXPREC_SELECT_(beyond, out, in);
+        mixprec_floats_ in = MIXPREC_LOAD_(x + j), out;
+        mixprec_ints_ bits = MIXPREC_BITS_(in), positive = MIXPREC_WHERE_(bits > 0), magnitude = bits & 0x7FFFFFFF;
+        mixprec_ints_ far, is_nan = MIXPREC_WHERE_(magnitude > 0x7F800000);
+        out = MIXPREC_FLOATS_OF_((positive & ((bits & b.identity) | b.plus)) | (~positive & b.minus));
+        if (computed) {
+            far = MIXPREC_WHERE_(magnitude > b.limit - (positive & b.less));
+            in = MIXPREC_LOAD_(computed + j);
+            out = MIXPREC_SELECT_(far, out, in);
         }
-        if (is_tanh && !slope)
-            out = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(out) | (bits & sign));
         if (slope) {
-            mixprec_load_floats_(&in, y + j, n - j, 0);
-            MIXPREC_PRODUCT_(out, out, in);
-        }
-        is_nan = MIXPREC_WHERE_((bits & 0x7FFFFFFF) > 0x7F800000);
+            MIXPREC_PRODUCT_(out, out, MIXPREC_LOAD_(dy + j));
+        } else if (computed)
+            out = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(out) | (bits & b.sign));
         in = MIXPREC_FLOATS_OF_(bits | 0x00400000);
         out = MIXPREC_SELECT_(is_nan, in, out);
-        mixprec_store_floats_(y + j, &out, n - j);
+        MIXPREC_STORE_(y + j, out);
     }
 }
+
+/* y = activation(x), or, where dy is not NULL, its derivative at x times dy, for n <= MIXPREC_BLOCK_. */
+MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x,
+                                                const float *dy, size_t n, mixprec_activation activation) {
+    /* GELU 15; GELU_TANH -11 and 6; SiLU -112 and 24; tanh 10, its slope 53 */
+    enum { ALL = -1, MINUS = -0x7FFFFFFF - 1, ONE = 0x3F800000 };
+    static const mixprec_beyond_ values[] = {{0, 0, 0, 0, 0, 0},
+                                             {0, 0, ALL, 0, 0, 0},
+                                             {0x41700000, 0, ALL, 0, MINUS, 0},
+                                             {0x41300000, 0x41300000 - 0x40C00000, ALL, 0, MINUS, 0},
+                                             {0x42E00000, 0x42E00000 - 0x41C00000, ALL, 0, MINUS, 0},
+                                             {0x41200000, 0, 0, ONE, ONE, MINUS}};
+    static const mixprec_beyond_ relu_slope = {0, 0, 0, ONE, 0, 0};
+    mixprec_beyond_ beyond = values[activation];
+    float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
+    int paired = 0;
+    MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
+    if (dy) {
+        beyond.identity = beyond.minus = 0;
+        beyond.plus = ONE;
+        if (activation == MIXPREC_ACTIVATION_TANH) {
+            beyond.limit = 0x42540000;
+            beyond.plus = 0;
+        }
+    }
+    switch (activation) {
+    case MIXPREC_ACTIVATION_NONE: mixprec_copy_(y, dy ? dy : x, n * sizeof *y); return;
+    case MIXPREC_ACTIVATION_RELU:
+        if (dy)
+            mixprec_finish_(y, NULL, x, dy, n, &relu_slope, 1);
+        else
+            mixprec_finish_(y, NULL, x, NULL, n, &values[MIXPREC_ACTIVATION_RELU], 0);
+        return;
+    case MIXPREC_ACTIVATION_GELU:
+        paired = 1;
+        mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU);
+        break;
+    case MIXPREC_ACTIVATION_GELU_TANH:
+        paired = 1;
+        mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU_TANH);
+        break;
+    case MIXPREC_ACTIVATION_SILU: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_SILU); break;
+    case MIXPREC_ACTIVATION_TANH: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_TANH); break;
+    }
+    mixprec_exps_(kernels, rest, power, n, paired);
+    if (dy) {
+        if (activation == MIXPREC_ACTIVATION_GELU)
+            mixprec_gelu_(rest, power, x, n, 1);
+        else if (activation == MIXPREC_ACTIVATION_GELU_TANH)
+            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_GELU_TANH, 1);
+        else if (activation == MIXPREC_ACTIVATION_SILU)
+            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_SILU, 1);
+        else
+            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_TANH, 1);
+        mixprec_finish_(y, rest, x, dy, n, &beyond, 1);
+        return;
+    }
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        mixprec_gelu_(rest, power, x, n, 0);
+    else if (activation == MIXPREC_ACTIVATION_TANH)
+        mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_TANH, 0);
+    else
+        mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_SILU, 0);
+    mixprec_finish_(y, rest, x, NULL, n, &beyond, 0);
+}
 MIXPREC_BOTH_(mixprec_activate_,
-              (const mixprec_kernels_ *kernels, float *y, const float *x, size_t n, mixprec_activation activation,
-               int slope),
-              (kernels, y, x, n, activation, slope))
+              (const mixprec_kernels_ *kernels, float *y, const float *x, const float *dy, size_t n,
+               mixprec_activation activation),
+              (kernels, y, x, dy, n, activation))
 
 /* ---- arithmetic whose every operation is rounded ---- */
 
@@ -2993,7 +3049,7 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
 
 /* ---- reductions and optimisers: any n ---- */
 
-#ifndef MIXPREC_NO_REDUCE
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixprec_dtype type, size_t n,
                               mixprec_reduction reduction, double center) {
     const size_t size = mixprec_size_of_(type);
@@ -4776,7 +4832,7 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
 /* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
    division and square root limit them; but sums of f32, f16 and bf16 have kernels of their own. ---- */
 
-#ifndef MIXPREC_NO_REDUCE
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 /* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not.
    `magnitude` is what to keep of the bits of a term that is not squared. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, const char *x, const char *y,
@@ -5623,7 +5679,7 @@ MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src,
     return found != 0;
 }
 
-#ifndef MIXPREC_NO_REDUCE
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 /* 16 elements in two vectors: of bf16 those with even and those with odd places, which takes an operation for each. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_load_two_avx512_(__m256 x[2], const char *p, mixprec_dtype type) {
     if (type == MIXPREC_BF16) {
@@ -8532,7 +8588,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                 mixprec_add_f32_(x, y, count);
             }
             if (d->activation != MIXPREC_ACTIVATION_NONE)
-                mixprec_activate_(kernels, x, x, count, d->activation, 0);
+                mixprec_activate_(kernels, x, x, NULL, count, d->activation);
             mixprec_store_(kernels, c, d->c_type, x, count, &how);
         }
     }
@@ -9789,16 +9845,24 @@ MIXPREC_NOINLINE_ void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_
     else
         mixprec_load_(t->kernels, dst, from, t->type, n);
 }
-/* The same where they are only read: f32 is not copied. */
-MIXPREC_NOINLINE_ const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
-    if (t->type == MIXPREC_F32)
+/* Do n elements of a tensor end with a whole vector, and are they floats? */
+MIXPREC_INLINE int mixprec_is_direct_(const mixprec_tensor_ *t, size_t n) {
+    return t->type == MIXPREC_F32 && n % MIXPREC_FLOATS_ == 0;
+}
+/* The same where they are only read, as MIXPREC_LOAD_ wants them: followed by `rest`, f32 not copied where there is no
+   need to. */
+MIXPREC_NOINLINE_ const float *mixprec_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n,
+                                             float rest) {
+    if (mixprec_is_direct_(t, n))
         return (const float *)(const void *)t->data + index;
     mixprec_read_(block, t, index, n);
+    for (; n % MIXPREC_FLOATS_; n++)
+        block[n] = rest;
     return block;
 }
 /* Where to compute what mixprec_write_ then stores: f32 in its place. */
-static float *mixprec_place_(float *block, const mixprec_tensor_ *t, size_t index) {
-    return t->type == MIXPREC_F32 ? (float *)(void *)t->data + index : block;
+static float *mixprec_place_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
+    return mixprec_is_direct_(t, n) ? (float *)(void *)t->data + index : block;
 }
 MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
     char *to = t->data + index * mixprec_size_of_(t->type);
@@ -9810,6 +9874,9 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
         mixprec_store_(t->kernels, to, t->type, src, n, &mixprec_nearest_);
 }
 
+/* Elements of a row that stay on the stack between its passes; what is needed of longer ones is computed twice. */
+enum { MIXPREC_KEPT_ = 4 * MIXPREC_BLOCK_ };
+
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
 MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
@@ -9820,14 +9887,13 @@ MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
 }
 
-/* Sums of a row. Element j of it goes to lane j % 32; the lanes are added as mixprec_reduce does. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_lanes_(double *lanes, size_t j, const mixprec_f64s_ *x) {
-    mixprec_f64s_at_ *to = (mixprec_f64s_at_ *)(lanes + j % MIXPREC_LANES_);
-    *to += *x;
-}
+/* The sum of a row: the lanes that `reduce` has filled, as mixprec_reduce adds them. */
 MIXPREC_NOINLINE_ double mixprec_lanes_sum_(double *lanes) {
     size_t step, i;
-    for (step = MIXPREC_LANES_ / 2; step; step /= 2)
+    for (step = MIXPREC_LANES_ / 2; step >= MIXPREC_WIDTH_; step /= 2)
+        for (i = 0; i < step; i += MIXPREC_WIDTH_)
+            *(mixprec_f64s_at_ *)(lanes + i) += *(const mixprec_f64s_at_ *)(lanes + i + step);
+    for (; step; step /= 2)
         for (i = 0; i < step; i++)
             lanes[i] += lanes[i + step];
     return lanes[0];
@@ -9839,15 +9905,14 @@ MIXPREC_NOINLINE_ double mixprec_lanes_sum_(double *lanes) {
 MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
                                              mixprec_activation activation) {
     float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_], *to;
-    const float *from;
+    const float *from, *gradient;
     size_t i, count;
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        from = mixprec_view_(in, &x, i, count);
-        if (dy)
-            mixprec_read_(out, dy, i, count);
-        to = dy ? out : mixprec_place_(out, &y, i);
-        mixprec_activate_(y.kernels, to, from, count, activation, dy != NULL);
+        from = mixprec_view_(in, &x, i, count, 0);
+        gradient = dy ? mixprec_view_(out, dy, i, count, 0) : NULL;
+        to = mixprec_place_(out, &y, i, count);
+        mixprec_activate_(y.kernels, to, from, gradient, count, activation);
         mixprec_write_(&y, i, to, count);
     }
 }
@@ -9886,68 +9951,79 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
     const float *block;
     mixprec_floats_ max, other, in; /* two: a comparison waits for the one before */
     size_t i, j, count;
-    mixprec_load_floats_(&max, NULL, 0, lowest);
-    other = max;
+    for (i = 0; i < 2 * MIXPREC_FLOATS_; i++)
+        most[i] = lowest;
+    max = other = MIXPREC_LOAD_(most);
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        block = mixprec_view_(buffer, x, first + i, count);
+        block = mixprec_view_(buffer, x, first + i, count, lowest);
         for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-            mixprec_load_floats_(&in, block + j, count - j, lowest);
+            in = MIXPREC_LOAD_(block + j);
             max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > max), in, max);
             j += MIXPREC_FLOATS_;
-            mixprec_load_floats_(&in, block + j, count - mixprec_min_(j, count), lowest);
+            if (j >= count)
+                break;
+            in = MIXPREC_LOAD_(block + j);
             other = MIXPREC_SELECT_(MIXPREC_WHERE_(in > other), in, other);
         }
     }
-    mixprec_store_floats_(most, &max, MIXPREC_FLOATS_);
-    mixprec_store_floats_(most + MIXPREC_FLOATS_, &other, MIXPREC_FLOATS_);
-    for (i = 1; i < 2 * MIXPREC_FLOATS_; i++)
-        most[0] = most[i] > most[0] ? most[i] : most[0];
+    max = MIXPREC_SELECT_(MIXPREC_WHERE_(other > max), other, max);
+    MIXPREC_STORE_(most, max);
+    for (count = MIXPREC_FLOATS_ / 2; count; count /= 2)
+        for (i = 0; i < count; i++)
+            most[i] = most[i + count] > most[i] ? most[i + count] : most[i];
     return most[0];
 }
 
 /* exp(x - max), where x - max is not positive, or NaN, within 1 ulp; 0 where that vanishes, and in y after its n
    elements, to a multiple of MIXPREC_FLOATS_. The difference is exact as a sum of two floats (Knuth, The Art of Computer
    Programming, 2, 4.2.2). */
-MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(float *y, const float *x, size_t n, float max) {
-    const float lowest = mixprec_f32_from_bits_(0xFF800000u);
+MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
+                                             float max) {
+    float power[MIXPREC_BLOCK_];
+    mixprec_floats_ in, hi, lo, part;
+    mixprec_ints_ vanishes; /* never NaN: "not below" may not become "above or equal" */
     size_t j;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
-        mixprec_floats_ in, hi, lo, part, power;
-        mixprec_ints_ vanishes; /* never NaN: "not below" may not become "above or equal" */
-        mixprec_load_floats_(&in, x + j, n - j, lowest);
+        in = MIXPREC_LOAD_(x + j);
         MIXPREC_SUM_(hi, in, -max);
         MIXPREC_SUM_(part, hi, -in);
         MIXPREC_SUM_(lo, hi, -part);
         MIXPREC_SUM_(lo, in, -lo);
         MIXPREC_SUM_(part, part, max);
         MIXPREC_SUM_(lo, lo, -part);
+        MIXPREC_STORE_(y + j, hi);
+        MIXPREC_STORE_(power + j, lo);
+    }
+    mixprec_exps_(kernels, y, power, n, 1);
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        MIXPREC_SUM_(hi, MIXPREC_LOAD_(x + j), -max);
+        lo = MIXPREC_LOAD_(power + j);
+        part = MIXPREC_LOAD_(y + j);
+        MIXPREC_SUM_(part, part, 1.0f);
+        mixprec_scale_several_(&part, &lo);
         vanishes = MIXPREC_WHERE_(hi < -104.0f);
         MIXPREC_UNKNOWN_CLASS_("+m", vanishes);
-        mixprec_exp_parts_(&power, &part, &hi, &lo);
-        MIXPREC_SUM_(part, part, 1.0f);
-        mixprec_scale_several_(&part, &power);
-        *(mixprec_floats_at_ *)(y + j) = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes);
+        MIXPREC_STORE_(y + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes));
     }
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    enum { KEPT = 4 * MIXPREC_BLOCK_ }; /* exps of a longer row are computed twice */
-    float buffer[MIXPREC_BLOCK_], exps[KEPT], *to, *e;
-    const float *from;
+    static const float zeros[MIXPREC_FLOATS_] = {0};
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_KEPT_], *to, *e;
+    const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
     size_t row, i, j, count;
     int pass;
-    (void)kernels;
     for (row = 0; row < s->rows; row++) {
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, difference;
+        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference;
         for (pass = 0; pass < 2; pass++) {
             if (pass && s->losses) {
                 s->losses[row] = 0;
                 if (target >= 0) {
-                    from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1);
+                    from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0);
                     difference = (double)*from - (double)max;
                     MIXPREC_KEEP_(difference);
                     s->losses[row] = mixprec_to_f32_(log_sum - difference);
@@ -9958,37 +10034,40 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             for (i = 0; i < n; i += count) {
                 mixprec_f64s_ z;
                 mixprec_f32s_ out;
-                const int ready = pass && (n <= KEPT || s->logarithm);
+                const int ready = pass && (n <= MIXPREC_KEPT_ || s->logarithm);
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                e = n <= KEPT ? exps + i : exps;
-                from = ready && !s->logarithm ? buffer : mixprec_view_(buffer, &s->x, first + i, count);
-                to = pass ? mixprec_place_(buffer, &s->y, first + i) : NULL;
+                e = n <= MIXPREC_KEPT_ ? exps + i : exps;
+                from = ready && !s->logarithm ? buffer : mixprec_view_(buffer, &s->x, first + i, count, lowest);
+                to = pass ? mixprec_place_(buffer, &s->y, first + i, count) : NULL;
                 if (!ready)
-                    mixprec_exp_each_(e, from, count, max);
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    out = *(const mixprec_f32s_at_ *)(e + j);
-                    z = MIXPREC_TO_F64S_(out);
-                    if (!pass) {
-                        mixprec_add_lanes_(lanes, j, &z);
-                        continue;
-                    }
-                    if (s->logarithm) {
-                        mixprec_load_f32s_(&out, from + j, count - j, 0);
-                        z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
-                    } else
-                        z *= inverse * s->scale;
-                    out = MIXPREC_TO_F32S_(z);
-                    mixprec_store_f32s_(to + j, &out, count - j);
+                    mixprec_exp_each_(kernels, e, from, count, max);
+                if (!pass) {
+                    /* zeros, which change no sum, fill the lanes: what is left of them is slow */
+                    j = mixprec_round_up_(count, MIXPREC_FLOATS_);
+                    for (; MIXPREC_FLOATS_ > 1 && j % MIXPREC_LANES_; j += MIXPREC_FLOATS_)
+                        MIXPREC_STORE_(e + j, MIXPREC_LOAD_(zeros));
+                    kernels->reduce(lanes, e, NULL, MIXPREC_F32, j, MIXPREC_SUM, 0);
+                    continue;
                 }
-                if (pass && target >= 0 && (size_t)target - i < count)
+                for (j = 0; j < count && s->logarithm; j += MIXPREC_WIDTH_) {
+                    out = MIXPREC_LOAD_F32S_(from + j);
+                    z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+                }
+                for (j = 0; j < count && !s->logarithm; j += MIXPREC_WIDTH_) {
+                    out = MIXPREC_LOAD_F32S_(e + j);
+                    z = MIXPREC_TO_F64S_(out) * factor;
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+                }
+                if (target >= 0 && (size_t)target - i < count)
                     to[(size_t)target - i] =
                         mixprec_to_f32_((mixprec_times_((double)e[(size_t)target - i], inverse) - 1) * s->scale);
-                if (pass)
-                    mixprec_write_(&s->y, first + i, to, count);
+                mixprec_write_(&s->y, first + i, to, count);
             }
             if (!pass) {
                 double sum = mixprec_lanes_sum_(lanes);
                 inverse = 1 / sum;
+                factor = inverse * s->scale;
                 if (s->logarithm || s->losses)
                     log_sum = mixprec_log_sum_(sum);
             }
@@ -10006,31 +10085,25 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
     const float *g, *p;
     size_t row, i, j, count;
     int pass;
-    (void)kernels;
     for (row = 0; row < rows; row++) {
         const size_t n = valid ? (size_t)valid[row] : columns, first = row * columns;
         double lanes[MIXPREC_LANES_] = {0}, sum = 0;
         for (pass = 0; pass < 2; pass++) {
             for (i = 0; i < n; i += count) {
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                g = mixprec_view_(g_buffer, &dy, first + i, count);
-                p = mixprec_view_(p_buffer, &y, first + i, count);
-                to = mixprec_place_(g_buffer, &dx, first + i);
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    mixprec_f32s_ a, b;
-                    mixprec_f64s_ product;
-                    mixprec_load_f32s_(&a, g + j, count - j, 0);
-                    mixprec_load_f32s_(&b, p + j, count - j, 0);
-                    product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
-                    if (!pass) {
-                        mixprec_add_lanes_(lanes, j, &product);
-                        continue;
-                    }
-                    a = MIXPREC_TO_F32S_(product);
-                    mixprec_store_f32s_(to + j, &a, count - j);
+                g = mixprec_view_(g_buffer, &dy, first + i, count, 0);
+                p = mixprec_view_(p_buffer, &y, first + i, count, 0);
+                to = mixprec_place_(g_buffer, &dx, first + i, count);
+                if (!pass) {
+                    kernels->reduce(lanes, g, p, MIXPREC_F32, count, MIXPREC_DOT, 0);
+                    continue;
                 }
-                if (pass)
-                    mixprec_write_(&dx, first + i, to, count);
+                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g + j), b = MIXPREC_LOAD_F32S_(p + j);
+                    mixprec_f64s_ product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
+                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(product));
+                }
+                mixprec_write_(&dx, first + i, to, count);
             }
             sum = mixprec_lanes_sum_(lanes);
         }
@@ -10071,18 +10144,26 @@ typedef struct mixprec_norm_ {
     double momentum, epsilon;
 } mixprec_norm_;
 
-/* n elements of gamma or beta, or what stands for them. */
-MIXPREC_NOINLINE_ void mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t, float absent,
-                                                size_t group, size_t position, float *dst, size_t n) {
-    size_t i;
-    if (t->data && !norm->by_group) {
-        mixprec_read_(dst, t, position % norm->group.length, n);
-        return;
+/* n elements of gamma or beta at position i of a group, or what stands for them. `block` keeps them from group to group:
+   MIXPREC_KEPT_ of them for rows, else n of the first call. */
+MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t,
+                                                        float absent, size_t group, size_t i, float *block, size_t n) {
+    size_t j;
+    if (!t->data || (norm->by_group && norm->group.length > 1)) { /* all are the same */
+        if (i || (group && !t->data))
+            return block;
+        if (t->data)
+            mixprec_read_(&absent, t, group, 1);
+        for (j = 0; j < mixprec_round_up_(n, MIXPREC_FLOATS_); j++)
+            block[j] = absent;
+        return block;
     }
-    if (t->data)
-        mixprec_read_(&absent, t, group, 1);
-    for (i = 0; i < n; i++)
-        dst[i] = absent;
+    if (!norm->by_group && norm->group.length <= MIXPREC_KEPT_) {
+        block += i;
+        if (group && t->type != MIXPREC_F32)
+            return block;
+    }
+    return mixprec_view_(block, t, norm->by_group ? group : i, n, 0);
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_f64s_ *x, double value) {
@@ -10092,39 +10173,45 @@ MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_f64s_ *x, double value) {
         all[i] = value;
     *x = *(const mixprec_f64s_at_ *)all;
 }
-/* x - mean as floats, whose squares are exact. */
-MIXPREC_FORCE_INLINE_ void mixprec_centre_(mixprec_f64s_ *x, const mixprec_f64s_ *mean) {
-    mixprec_f32s_ centred = MIXPREC_TO_F32S_(*x - *mean);
-    *x = MIXPREC_TO_F64S_(centred);
+/* x - mean as floats, whose squares are exact. In f32: an f64 between would change nothing, for 53 >= 2 * 24 + 2 bits
+   (Figueroa, When is double rounding innocuous?, 1995). */
+MIXPREC_FORCE_INLINE_ void mixprec_centre_(float *to, const float *x, size_t n, float mean) {
+    mixprec_floats_ centred;
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
+        MIXPREC_SUM_(centred, MIXPREC_LOAD_(x + j), -mean);
+        MIXPREC_STORE_(to + j, centred);
+    }
 }
 /* The normalised x: (x - mean) rstd. */
-MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *x, const mixprec_f64s_ *mean, const mixprec_f64s_ *rstd) {
-    mixprec_f64s_ z = (MIXPREC_TO_F64S_(*x) - *mean) * *rstd;
-    *x = MIXPREC_TO_F32S_(z);
+MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *h, const float *x, const mixprec_f64s_ *mean,
+                                              const mixprec_f64s_ *rstd) {
+    const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(x);
+    mixprec_f64s_ z = (MIXPREC_TO_F64S_(in) - *mean) * *rstd;
+    *h = MIXPREC_TO_F32S_(z);
 }
 
 /* The mean of x, or of (x - *centre)^2. */
 MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, const float *centre) {
+    const mixprec_reduction reduction = centre ? MIXPREC_SUM_SQUARES : MIXPREC_SUM;
+    const int shifted = centre && norm->centred, plain = mixprec_size_of_(norm->x.type) >= 2 && !shifted;
     float buffer[MIXPREC_BLOCK_];
     const float *block;
     double lanes[MIXPREC_LANES_] = {0};
-    size_t n = g->segments * g->length, i, j, count, index;
+    size_t n = g->segments * g->length, i, count, index;
     for (i = 0; i < n; i += count) {
-        mixprec_f64s_ mean;
         count = mixprec_group_block_(g, i, &index);
-        block = mixprec_view_(buffer, &norm->x, index, count);
-        mixprec_spread_(&mean, centre ? (double)*centre : 0);
-        for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-            mixprec_f32s_ in;
-            mixprec_f64s_ x;
-            mixprec_load_f32s_(&in, block + j, count - j, centre ? *centre : 0);
-            x = MIXPREC_TO_F64S_(in);
-            if (centre) {
-                mixprec_centre_(&x, &mean);
-                x *= x;
-            }
-            mixprec_add_lanes_(lanes, j, &x);
+        if (plain) { /* kernels read those types */
+            norm->x.kernels->reduce(lanes, norm->x.data + index * mixprec_size_of_(norm->x.type), NULL, norm->x.type,
+                                    count, reduction, 0);
+            continue;
         }
+        block = mixprec_view_(buffer, &norm->x, index, count, 0);
+        if (shifted) {
+            mixprec_centre_(buffer, block, count, *centre);
+            block = buffer;
+        }
+        norm->x.kernels->reduce(lanes, block, NULL, MIXPREC_F32, count, reduction, 0);
     }
     return mixprec_lanes_sum_(lanes) / (double)n;
 }
@@ -10148,11 +10235,10 @@ MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size
     return rstd;
 }
 /* gamma h + beta */
-MIXPREC_FORCE_INLINE_ void mixprec_affine_(mixprec_f32s_ *h, const float *gamma, const float *beta, size_t count) {
-    mixprec_f32s_ a, b;
-    mixprec_load_f32s_(&a, gamma, count, 0);
-    mixprec_load_f32s_(&b, beta, count, 0);
-    *h = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(*h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b));
+MIXPREC_FORCE_INLINE_ void mixprec_affine_(float *y, const mixprec_f32s_ *h, const float *gamma, const float *beta) {
+    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(gamma), b = MIXPREC_LOAD_F32S_(beta);
+    mixprec_f64s_ z = MIXPREC_TO_F64S_(*h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b);
+    MIXPREC_STORE_F32S_(y, MIXPREC_TO_F32S_(z));
 }
 
 /* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows: what one takes alone,
@@ -10198,15 +10284,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(double *moments, const mixpre
     for (step = 0; step < MIXPREC_LANES_; step++) {
         mixprec_begin_lane_(&sums);
         for (row = mixprec_lane_(step); row < rows; row += MIXPREC_LANES_) {
-            const float *block = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count);
+            const float *block = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count, 0);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                mixprec_f32s_ in;
-                mixprec_f64s_ x;
-                mixprec_load_f32s_(&in, block + j, count - j, 0);
-                x = MIXPREC_TO_F64S_(in);
+                mixprec_f32s_ in = MIXPREC_LOAD_F32S_(block + j);
+                mixprec_f64s_ x = MIXPREC_TO_F64S_(in);
                 if (centre) {
-                    const mixprec_f64s_ mean = *(const mixprec_f64s_at_ *)(centre + j);
-                    mixprec_centre_(&x, &mean);
+                    in = MIXPREC_TO_F32S_(x - *(const mixprec_f64s_at_ *)(centre + j));
+                    x = MIXPREC_TO_F64S_(in);
                     x *= x;
                 }
                 mixprec_add_column_(&sums, j, &x);
@@ -10219,7 +10303,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(double *moments, const mixpre
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
-    float buffer[MIXPREC_COLUMNS_], gamma[MIXPREC_COLUMNS_], beta[MIXPREC_COLUMNS_], *to;
+    float buffer[MIXPREC_COLUMNS_], gamma_buffer[MIXPREC_COLUMNS_], beta_buffer[MIXPREC_COLUMNS_], *to;
+    const float *gamma, *beta;
     double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0}, variance[MIXPREC_COLUMNS_];
     size_t first, count, row, j;
     for (first = 0; first < norm->groups; first += count) {
@@ -10235,21 +10320,19 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
                 variance[j] = (double)norm->variance[first + j];
             rstd[j] =
                 (double)mixprec_norm_statistics_(norm, first + j, norm->group.segments, (float)mean[j], variance[j]);
-            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first + j, 0, gamma + j, 1);
-            mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first + j, 0, beta + j, 1);
         }
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
+        beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, 0, beta_buffer, count);
         for (row = 0; row < norm->group.segments; row++) {
             const size_t index = row * norm->groups + first;
-            const float *x = mixprec_view_(buffer, &norm->x, index, count);
-            to = mixprec_place_(buffer, &norm->y, index);
+            const float *x = mixprec_view_(buffer, &norm->x, index, count, 0);
+            to = mixprec_place_(buffer, &norm->y, index, count);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                 const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
                 const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
                 mixprec_f32s_ h;
-                mixprec_load_f32s_(&h, x + j, count - j, 0);
-                mixprec_normalise_(&h, &centre, &scale);
-                mixprec_affine_(&h, gamma + j, beta + j, count - j);
-                mixprec_store_f32s_(to + j, &h, count - j);
+                mixprec_normalise_(&h, x + j, &centre, &scale);
+                mixprec_affine_(to + j, &h, gamma + j, beta + j);
             }
             mixprec_write_(&norm->y, index, to, count);
         }
@@ -10257,8 +10340,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float buffer[MIXPREC_BLOCK_], *to, gamma[MIXPREC_BLOCK_], beta[MIXPREC_BLOCK_];
-    const float *x;
+    float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
+    const float *x, *gamma, *beta;
     mixprec_group_ g = norm->group;
     size_t group, n = g.segments * g.length, i, j, count, index;
     (void)kernels;
@@ -10269,6 +10352,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
         float mean = 0, rstd;
         double variance;
+        mixprec_f64s_ centre, scale;
         if (norm->variance) {
             mean = norm->mean[group];
             variance = (double)norm->variance[group];
@@ -10278,21 +10362,18 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
             variance = mixprec_moment_(norm, &g, &mean);
         }
         rstd = mixprec_norm_statistics_(norm, group, n, mean, variance);
+        mixprec_spread_(&centre, (double)mean);
+        mixprec_spread_(&scale, (double)rstd);
         for (i = 0; i < n; i += count) {
-            mixprec_f64s_ centre, scale;
             count = mixprec_group_block_(&g, i, &index);
-            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
-            mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta, count);
-            x = mixprec_view_(buffer, &norm->x, index, count);
-            to = mixprec_place_(buffer, &norm->y, index);
-            mixprec_spread_(&centre, (double)mean);
-            mixprec_spread_(&scale, (double)rstd);
+            gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
+            beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta_buffer, count);
+            x = mixprec_view_(buffer, &norm->x, index, count, 0);
+            to = mixprec_place_(buffer, &norm->y, index, count);
             for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                 mixprec_f32s_ h;
-                mixprec_load_f32s_(&h, x + j, count - j, 0);
-                mixprec_normalise_(&h, &centre, &scale);
-                mixprec_affine_(&h, gamma + j, beta + j, count - j);
-                mixprec_store_f32s_(to + j, &h, count - j);
+                mixprec_normalise_(&h, x + j, &centre, &scale);
+                mixprec_affine_(to + j, &h, gamma + j, beta + j);
             }
             mixprec_write_(&norm->y, index, to, count);
         }
@@ -10300,43 +10381,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
 }
 MIXPREC_BOTH_(mixprec_norm_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
-/* += the gradients of gamma and beta, in f64 for a channel, by element for a row. */
-MIXPREC_FORCE_INLINE_ void mixprec_norm_add_(float *sums, size_t count, const mixprec_f64s_ *term) {
-    mixprec_f32s_ sum;
-    mixprec_load_f32s_(&sum, sums, count, 0);
-    sum = MIXPREC_TO_F32S_(MIXPREC_TO_F64S_(sum) + *term);
-    mixprec_store_f32s_(sums, &sum, count);
-}
-
-/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h: dx = rstd (g - mean g - h mean(g
-   h)), without mean g for RMS norm. What both passes need of some elements: */
-typedef struct mixprec_norm_step_ {
-    mixprec_f64s_ h, dy, g;
-} mixprec_norm_step_;
-MIXPREC_FORCE_INLINE_ void mixprec_norm_step_of_(mixprec_norm_step_ *s, const float *x, const float *dy,
-                                                 const float *gamma, size_t count, const mixprec_f64s_ *mean,
-                                                 const mixprec_f64s_ *rstd) {
-    mixprec_f32s_ h, d, g;
-    mixprec_load_f32s_(&h, x, count, 0);
-    mixprec_load_f32s_(&d, dy, count, 0);
-    mixprec_load_f32s_(&g, gamma, count, 0);
-    mixprec_normalise_(&h, mean, rstd);
-    if (count < MIXPREC_WIDTH_) { /* sums take the rest, too, where h may be Inf, and its product with 0 NaN */
-        float few[MIXPREC_WIDTH_];
-        mixprec_store_f32s_(few, &h, count);
-        mixprec_load_f32s_(&h, few, count, 0);
-    }
-    s->h = MIXPREC_TO_F64S_(h);
-    s->dy = MIXPREC_TO_F64S_(d);
-    g = MIXPREC_TO_F32S_(s->dy * MIXPREC_TO_F64S_(g));
-    s->g = MIXPREC_TO_F64S_(g);
-}
-MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, size_t count, const mixprec_norm_step_ *s,
-                                                  const mixprec_f64s_ *rstd, const mixprec_f64s_ *mean_g,
-                                                  const mixprec_f64s_ *along) {
-    mixprec_f64s_ g = ((s->g - *mean_g) - s->h * *along) * *rstd;
-    mixprec_f32s_ out = MIXPREC_TO_F32S_(g);
-    mixprec_store_f32s_(dx, &out, count);
+/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma in f32: dx = rstd (g - mean
+   g - h mean(g h)), without mean g for RMS norm. */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const float *g, const float *h, const mixprec_f64s_ *rstd,
+                                                  const mixprec_f64s_ *mean_g, const mixprec_f64s_ *along) {
+    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g), b = MIXPREC_LOAD_F32S_(h);
+    mixprec_f64s_ z = ((MIXPREC_TO_F64S_(a) - *mean_g) - MIXPREC_TO_F64S_(b) * *along) * *rstd;
+    MIXPREC_STORE_F32S_(dx, MIXPREC_TO_F32S_(z));
 }
 MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
     if (sums)
@@ -10347,18 +10398,19 @@ MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double su
 enum { MIXPREC_G_, MIXPREC_GH_, MIXPREC_DY_, MIXPREC_DYH_, MIXPREC_NORM_SUMS_ };
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *norm) {
-    float x_buffer[MIXPREC_COLUMNS_], dy_buffer[MIXPREC_COLUMNS_], gamma[MIXPREC_COLUMNS_], *to;
+    float x_buffer[MIXPREC_COLUMNS_], dy_buffer[MIXPREC_COLUMNS_], gamma_buffer[MIXPREC_COLUMNS_], *to;
     double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0};
     mixprec_columns_ sums[MIXPREC_NORM_SUMS_];
     const size_t rows = norm->group.segments;
     size_t first, count, step, steps, row, i, j;
     int pass;
     for (first = 0; first < norm->groups; first += count) {
+        const float *gamma;
         count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
         for (j = 0; j < count; j++) {
             mean[j] = (double)norm->mean[first + j];
             rstd[j] = (double)norm->rstd[first + j];
-            mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first + j, 0, gamma + j, 1);
         }
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             steps = pass ? 1 : MIXPREC_LANES_;
@@ -10367,26 +10419,34 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *n
                     mixprec_begin_lane_(&sums[i]);
                 for (row = mixprec_lane_(step); row < rows; row += steps) {
                     const size_t index = row * norm->groups + first;
-                    const float *x = mixprec_view_(x_buffer, &norm->x, index, count);
-                    const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
-                    to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
+                    const float *x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
+                    const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
+                    to = pass ? mixprec_place_(dy_buffer, &norm->dx, index, count) : NULL;
                     for (j = 0; j < count; j += MIXPREC_WIDTH_) {
                         const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
                         const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
-                        mixprec_norm_step_ s;
-                        mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &centre, &scale);
+                        mixprec_f64s_ wide_g, wide_h, wide_dy;
+                        mixprec_f32s_ h, g = MIXPREC_LOAD_F32S_(gamma + j), d = MIXPREC_LOAD_F32S_(dy + j);
+                        mixprec_normalise_(&h, x + j, &centre, &scale);
+                        wide_h = MIXPREC_TO_F64S_(h);
+                        wide_dy = MIXPREC_TO_F64S_(d);
+                        g = MIXPREC_TO_F32S_(wide_dy * MIXPREC_TO_F64S_(g));
                         if (pass) {
                             const mixprec_f64s_ mean_g = *(const mixprec_f64s_at_ *)(sums[MIXPREC_G_].at + j);
                             const mixprec_f64s_ along = *(const mixprec_f64s_at_ *)(sums[MIXPREC_GH_].at + j);
-                            mixprec_norm_gradient_(to + j, count - j, &s, &scale, &mean_g, &along);
+                            float g_at[MIXPREC_WIDTH_], h_at[MIXPREC_WIDTH_];
+                            MIXPREC_STORE_F32S_(g_at, g);
+                            MIXPREC_STORE_F32S_(h_at, h);
+                            mixprec_norm_gradient_(to + j, g_at, h_at, &scale, &mean_g, &along);
                             continue;
                         }
-                        mixprec_add_column_(&sums[MIXPREC_G_], j, &s.g);
-                        s.g *= s.h;
-                        mixprec_add_column_(&sums[MIXPREC_GH_], j, &s.g);
-                        mixprec_add_column_(&sums[MIXPREC_DY_], j, &s.dy);
-                        s.h *= s.dy;
-                        mixprec_add_column_(&sums[MIXPREC_DYH_], j, &s.h);
+                        wide_g = MIXPREC_TO_F64S_(g);
+                        mixprec_add_column_(&sums[MIXPREC_G_], j, &wide_g);
+                        wide_g *= wide_h;
+                        mixprec_add_column_(&sums[MIXPREC_GH_], j, &wide_g);
+                        mixprec_add_column_(&sums[MIXPREC_DY_], j, &wide_dy);
+                        wide_h *= wide_dy;
+                        mixprec_add_column_(&sums[MIXPREC_DYH_], j, &wide_h);
                     }
                     if (pass)
                         mixprec_write_(&norm->dx, index, to, count);
@@ -10406,59 +10466,86 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *n
     }
 }
 
+/* += the gradients of gamma and beta, in f64 for a channel, by element for a row: sums[j] += dy[j], or dy[j] h[j]. */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_add_row_(float *sums, size_t first, const float *dy, const float *h, size_t n) {
+    float buffer[MIXPREC_BLOCK_], *to;
+    const float *from;
+    mixprec_tensor_ t = MIXPREC_ZERO_;
+    size_t j;
+    if (!sums)
+        return;
+    t.data = (char *)sums;
+    t.type = MIXPREC_F32;
+    from = mixprec_view_(buffer, &t, first, n, 0);
+    to = mixprec_place_(buffer, &t, first, n);
+    for (j = 0; j < n && !h; j += MIXPREC_FLOATS_)
+        MIXPREC_STORE_(to + j, MIXPREC_LOAD_(from + j) + MIXPREC_LOAD_(dy + j));
+    for (j = 0; j < n && h; j += MIXPREC_WIDTH_) {
+        const mixprec_f32s_ sum = MIXPREC_LOAD_F32S_(from + j), d = MIXPREC_LOAD_F32S_(dy + j);
+        const mixprec_f32s_ other = MIXPREC_LOAD_F32S_(h + j);
+        mixprec_f64s_ z = MIXPREC_TO_F64S_(sum) + MIXPREC_TO_F64S_(other) * MIXPREC_TO_F64S_(d);
+        MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+    }
+    mixprec_write_(&t, first, to, n);
+}
+
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], *to, gamma[MIXPREC_BLOCK_];
-    const float *x, *dy;
+    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], *to, *h, *g;
+    float h_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_], g_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_];
+    const float *x, *dy, *gamma;
     mixprec_group_ layout = norm->group;
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
-    (void)kernels;
     if (norm->by_group && layout.length == 1) {
         mixprec_norm_backward_columns_(norm);
         return;
     }
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}}, mean_g = 0, mean_gh = 0;
+        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}};
+        mixprec_f64s_ centre, scale, mean_g, mean_gh;
+        mixprec_spread_(&centre, norm->centred ? (double)norm->mean[group] : 0);
+        mixprec_spread_(&scale, (double)norm->rstd[group]);
+        mixprec_spread_(&mean_g, 0);
+        mixprec_spread_(&mean_gh, 0);
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
             for (i = 0; i < n; i += count) {
-                mixprec_f64s_ centre, scale, mean_of_g, mean_of_gh;
                 count = mixprec_group_block_(&layout, i, &index);
-                x = mixprec_view_(x_buffer, &norm->x, index, count);
-                dy = mixprec_view_(dy_buffer, &norm->dy, index, count);
-                to = pass ? mixprec_place_(dy_buffer, &norm->dx, index) : NULL;
-                mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma, count);
-                mixprec_spread_(&centre, norm->centred ? (double)norm->mean[group] : 0);
-                mixprec_spread_(&scale, (double)norm->rstd[group]);
-                mixprec_spread_(&mean_of_g, mean_g);
-                mixprec_spread_(&mean_of_gh, mean_gh);
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    mixprec_norm_step_ s;
-                    mixprec_norm_step_of_(&s, x + j, dy + j, gamma + j, count - j, &centre, &scale);
-                    if (pass) {
-                        mixprec_norm_gradient_(to + j, count - j, &s, &scale, &mean_of_g, &mean_of_gh);
-                        continue;
+                h = n <= MIXPREC_KEPT_ ? h_kept + i : h_kept;
+                g = n <= MIXPREC_KEPT_ ? g_kept + i : g_kept;
+                if (!pass || n > MIXPREC_KEPT_) {
+                    x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
+                    dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
+                    gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
+                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                        mixprec_f32s_ normalised;
+                        mixprec_normalise_(&normalised, x + j, &centre, &scale);
+                        MIXPREC_STORE_F32S_(h + j, normalised);
                     }
-                    if (norm->dx.data) {
-                        mixprec_add_lanes_(sums[MIXPREC_G_], j, &s.g);
-                        s.g *= s.h;
-                        mixprec_add_lanes_(sums[MIXPREC_GH_], j, &s.g);
-                    }
-                    s.h *= s.dy;
-                    if (norm->by_group) {
-                        mixprec_add_lanes_(sums[MIXPREC_DY_], j, &s.dy);
-                        mixprec_add_lanes_(sums[MIXPREC_DYH_], j, &s.h);
-                        continue;
-                    }
-                    if (norm->dbeta)
-                        mixprec_norm_add_(norm->dbeta + i + j, count - j, &s.dy);
-                    if (norm->dgamma)
-                        mixprec_norm_add_(norm->dgamma + i + j, count - j, &s.h);
+                    for (j = 0; j < count; j += MIXPREC_FLOATS_)
+                        MIXPREC_STORE_(g + j, MIXPREC_LOAD_(dy + j) * MIXPREC_LOAD_(gamma + j));
                 }
-                if (pass)
+                if (pass) {
+                    to = mixprec_place_(dy_buffer, &norm->dx, index, count);
+                    for (j = 0; j < count; j += MIXPREC_WIDTH_)
+                        mixprec_norm_gradient_(to + j, g + j, h + j, &scale, &mean_g, &mean_gh);
                     mixprec_write_(&norm->dx, index, to, count);
+                    continue;
+                }
+                if (norm->dx.data) {
+                    if (norm->centred)
+                        kernels->reduce(sums[MIXPREC_G_], g, NULL, MIXPREC_F32, count, MIXPREC_SUM, 0);
+                    kernels->reduce(sums[MIXPREC_GH_], g, h, MIXPREC_F32, count, MIXPREC_DOT, 0);
+                }
+                if (norm->by_group) {
+                    kernels->reduce(sums[MIXPREC_DY_], dy, NULL, MIXPREC_F32, count, MIXPREC_SUM, 0);
+                    kernels->reduce(sums[MIXPREC_DYH_], dy, h, MIXPREC_F32, count, MIXPREC_DOT, 0);
+                    continue;
+                }
+                mixprec_norm_add_row_(norm->dbeta, i, dy, NULL, count);
+                mixprec_norm_add_row_(norm->dgamma, i, dy, h, count);
             }
-            mean_g = norm->centred ? mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n : 0;
-            mean_gh = (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n);
+            mixprec_spread_(&mean_g, norm->centred ? mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n : 0);
+            mixprec_spread_(&mean_gh, (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n));
         }
         if (norm->by_group) {
             mixprec_norm_add_to_(norm->dbeta, group, mixprec_lanes_sum_(sums[MIXPREC_DY_]));
@@ -10470,87 +10557,106 @@ MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, cons
 
 /* ---- bias, embedding, dropout ---- */
 
-/* sum = x + y, for the next of `count` numbers that are left. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_f32s_(float *sum, const float *x, const float *y, size_t count) {
-    mixprec_f32s_ a, b;
-    mixprec_load_f32s_(&a, x, count, 0);
-    mixprec_load_f32s_(&b, y, count, 0);
-    a += b;
-    mixprec_store_f32s_(sum, &a, count);
+/* sum = x + y, n numbers. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_)
+        MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
 }
 
-MIXPREC_NOINLINE_ void mixprec_bias_run_(mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
-                                         size_t columns) {
+MIXPREC_FORCE_INLINE_ void mixprec_bias_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
+                                                mixprec_tensor_ bias, size_t rows, size_t columns) {
     float x_buffer[MIXPREC_BLOCK_], add_buffer[MIXPREC_BLOCK_], *to;
     const float *from, *add = add_buffer;
-    size_t row, i, j, count;
+    size_t row, i, count;
+    (void)kernels;
     for (row = 0; row < rows; row++)
         for (i = 0; i < columns; i += count) {
             count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
             if (row == 0 || columns > MIXPREC_BLOCK_) /* else it is still there */
-                add = mixprec_view_(add_buffer, &bias, i, count);
-            from = mixprec_view_(x_buffer, &x, row * columns + i, count);
-            to = mixprec_place_(x_buffer, &y, row * columns + i);
-            for (j = 0; j < count; j += MIXPREC_WIDTH_)
-                mixprec_add_f32s_(to + j, from + j, add + j, count - j);
+                add = mixprec_view_(add_buffer, &bias, i, count, 0);
+            from = mixprec_view_(x_buffer, &x, row * columns + i, count, 0);
+            to = mixprec_place_(x_buffer, &y, row * columns + i, count);
+            mixprec_add_floats_(to, from, add, count);
             mixprec_write_(&y, row * columns + i, to, count);
         }
 }
+MIXPREC_BOTH_(mixprec_bias_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x, mixprec_tensor_ bias, size_t rows,
+               size_t columns),
+              (kernels, y, x, bias, rows, columns))
 
 /* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
-MIXPREC_NOINLINE_ void mixprec_add_rows_run_(float *sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
-                                             size_t width, size_t ld) {
-    float buffer[MIXPREC_BLOCK_];
-    const float *block;
-    size_t row, i, j, count;
+MIXPREC_FORCE_INLINE_ void mixprec_add_rows_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ sums,
+                                                    mixprec_tensor_ x, const int32_t *to, size_t rows, size_t width,
+                                                    size_t ld) {
+    float buffer[MIXPREC_BLOCK_], sum_buffer[MIXPREC_BLOCK_], *sum;
+    const float *from, *add;
+    size_t row, i, count;
+    (void)kernels;
     for (row = 0; row < rows; row++) {
-        float *sum = sums;
+        const size_t first = to ? (size_t)to[row] * width : 0;
         if (to && to[row] < 0)
             continue;
-        if (to)
-            sum += (size_t)to[row] * width;
         for (i = 0; i < width; i += count) {
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
-            block = mixprec_view_(buffer, &x, row * ld + i, count);
-            for (j = 0; j < count; j += MIXPREC_WIDTH_)
-                mixprec_add_f32s_(sum + i + j, sum + i + j, block + j, count - j);
+            add = mixprec_view_(buffer, &x, row * ld + i, count, 0);
+            from = mixprec_view_(sum_buffer, &sums, first + i, count, 0);
+            sum = mixprec_place_(sum_buffer, &sums, first + i, count);
+            mixprec_add_floats_(sum, from, add, count);
+            mixprec_write_(&sums, first + i, sum, count);
         }
     }
 }
+MIXPREC_BOTH_(mixprec_add_rows_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
+               size_t width, size_t ld),
+              (kernels, sums, x, to, rows, width, ld))
 
 MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_ table, const int32_t *tokens,
                                               size_t rows, size_t width) {
     float block[MIXPREC_BLOCK_];
-    size_t row, i, j, count;
-    for (row = 0; row < rows; row++)
-        for (i = 0; i < width; i += count) {
+    size_t row, i, count;
+    for (row = 0; row < rows; row++) {
+        if (tokens[row] < 0)
+            mixprec_write_zeros_(&y, row * width, (row + 1) * width);
+        for (i = 0; i < width && tokens[row] >= 0; i += count) {
+            const size_t index = (size_t)tokens[row] * width + i;
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
-            if (tokens[row] >= 0)
-                mixprec_read_(block, &table, (size_t)tokens[row] * width + i, count);
-            else
-                for (j = 0; j < count; j++)
-                    block[j] = 0;
-            mixprec_write_(&y, row * width + i, block, count);
+            mixprec_write_(&y, row * width + i, mixprec_view_(block, &table, index, count, 0), count);
         }
+    }
 }
 
-MIXPREC_NOINLINE_ void mixprec_dropout_run_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
-                                            size_t n, float probability, uint64_t seed, uint64_t offset) {
+MIXPREC_FORCE_INLINE_ void mixprec_dropout_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y,
+                                                   mixprec_tensor_ x, size_t n, float probability, uint64_t seed,
+                                                   uint64_t offset) {
     const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
+    const uint32_t last = (uint32_t)(threshold - (threshold > 0)); /* of the words that drop, if any do */
+    const int32_t drops = -(int32_t)(threshold > 0);
     const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
     uint32_t words[MIXPREC_BLOCK_ + MIXPREC_RANDOMS_];
-    float block[MIXPREC_BLOCK_];
+    float block[MIXPREC_BLOCK_], *to;
+    const float *from;
     size_t i, j, count;
     for (i = 0; i < n; i += count) {
         const size_t odd = (size_t)(offset + i) & 1;
         count = mixprec_min_(n - i, MIXPREC_BLOCK_ - odd);
-        mixprec_read_(block, &x, i, count);
+        from = mixprec_view_(block, &x, i, count, 0);
+        to = mixprec_place_(block, &y, i, count);
         kernels->random(words, seed, offset + i - odd, mixprec_round_up_(count + odd, MIXPREC_RANDOMS_));
-        for (j = 0; j < count; j++)
-            block[j] = words[j + odd] < threshold ? 0.0f : block[j] * factor;
-        mixprec_write_(&y, i, block, count);
+        for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+            const mixprec_codes_ word = *(const mixprec_codes_at_ *)(words + odd + j);
+            mixprec_floats_ kept = MIXPREC_LOAD_(from + j) * factor;
+            MIXPREC_STORE_(to + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(kept) & ~(MIXPREC_WHERE_(word <= last) & drops)));
+        }
+        mixprec_write_(&y, i, to, count);
     }
 }
+MIXPREC_BOTH_(mixprec_dropout_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x, size_t n, float probability,
+               uint64_t seed, uint64_t offset),
+              (kernels, y, x, n, probability, seed, offset))
 
 /* ---- convolution ---- */
 
@@ -10665,7 +10771,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 /* [DISPATCH] One table of kernels for each instruction set                                                           */
 /* ================================================================================================================== */
 
-#ifdef MIXPREC_NO_REDUCE
+#if defined(MIXPREC_NO_REDUCE) && defined(MIXPREC_NO_LAYERS)
 #define MIXPREC_REDUCE_KERNEL_(kernel) NULL
 #else
 #define MIXPREC_REDUCE_KERNEL_(kernel) kernel
@@ -12836,8 +12942,8 @@ MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const
     a[2] = mixprec_argument_of_(bias, bias_type, columns, MIXPREC_IN_);
     status = mixprec_check_arguments_(a, 3);
     MIXPREC_RUN_(status, n,
-                 mixprec_bias_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(x, x_type),
-                                   mixprec_tensor_of_(bias, bias_type), rows, columns));
+                 mixprec_bias_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(y, y_type),
+                                   mixprec_tensor_of_(x, x_type), mixprec_tensor_of_(bias, bias_type), rows, columns));
 }
 
 MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
@@ -12854,7 +12960,9 @@ MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, m
     status = mixprec_check_arguments_(a, 2);
     if (status == MIXPREC_OK && ld < columns)
         status = MIXPREC_ERR_LEADING_DIMENSION;
-    MIXPREC_RUN_(status, n, mixprec_add_rows_run_(dbias, mixprec_tensor_of_(dy, dy_type), NULL, rows, columns, ld));
+    MIXPREC_RUN_(status, n,
+                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(dbias, MIXPREC_F32),
+                                       mixprec_tensor_of_(dy, dy_type), NULL, rows, columns, ld));
 }
 
 MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
@@ -12886,7 +12994,8 @@ MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void 
     if (status == MIXPREC_OK)
         status = mixprec_check_indices_(tokens, count, vocabulary);
     MIXPREC_RUN_(status, n,
-                 mixprec_add_rows_run_(dtable, mixprec_tensor_of_(dy, dy_type), tokens, count, width, width));
+                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(dtable, MIXPREC_F32),
+                                       mixprec_tensor_of_(dy, dy_type), tokens, count, width, width));
 }
 
 MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,

@@ -93,11 +93,15 @@ static int near(const tensor *got, size_t i, double want, double slack) {
     return fabs(x - want) <= 0.5001 * fmax(info.epsilon * fabs(want), info.min_subnormal) + slack;
 }
 static void check_tensor(const char *what, tensor *got, const double *want, double slack) {
-    size_t i;
+    static const unsigned char beyond[] = {0xA5, 0xA5, 0xA5, 0xA5}; /* see shape */
+    size_t i, size = mixprec_dtype_size(got->type);
     read_back(got);
     for (i = 0; i < got->n; i++)
         CHECK(near(got, i, want[i], slack), "%s, %s: element %zu of %zu: got %.9g, want %.9g", what,
               mixprec_dtype_name(got->type), i, got->n, got->value[i], want[i]);
+    if (got->n < MOST)
+        CHECK(!memcmp((char *)memory(got) + got->n * size, beyond, size), "%s, %s: wrote beyond element %zu", what,
+              mixprec_dtype_name(got->type), got->n);
 }
 static void check_floats(const char *what, const float *got, const double *want, size_t n, double slack) {
     size_t i;
@@ -195,9 +199,9 @@ static void check_block(const float *x, size_t n, int f, int slope, int all_path
     size_t i;
     for (i = 0; i < n; i++)
         got[i] = portable[i] = 1; /* dy */
-    mixprec_activate_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), got, x, n, activations[f], slope);
+    mixprec_activate_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), got, x, slope ? got : NULL, n, activations[f]);
     if (all_paths) {
-        mixprec_activate_(&mixprec_kernels_c_, portable, x, n, activations[f], slope);
+        mixprec_activate_(&mixprec_kernels_c_, portable, x, slope ? portable : NULL, n, activations[f]);
         CHECK(!memcmp(got, portable, n * sizeof *got), "function %d, slope %d: paths differ near %a", f, slope,
               (double)x[0]);
     }
@@ -826,6 +830,16 @@ static void test_dropout(void) {
             CHECK(fabs((double)zeros - 3000 * (double)probability) <= 4 * deviation, "%zu zeros for probability %g",
                   zeros, (double)probability);
         }
+    for (i = 0, p = 0; p < 4; i++) { /* at the threshold: words below 2^24 are floats, and so are those after them */
+        uint32_t word = mixprec_random_bits(7, i);
+        float one = 1, kept = 0, dropped = 1;
+        if (word >> 24)
+            continue;
+        p++;
+        mixprec_dropout(&kept, MIXPREC_F32, &one, MIXPREC_F32, 1, (float)word * 0x1p-32f, 7, i);
+        mixprec_dropout(&dropped, MIXPREC_F32, &one, MIXPREC_F32, 1, (float)(word + 1) * 0x1p-32f, 7, i);
+        CHECK(kept >= 1 && dropped == 0, "word %u: %g, %g", word, (double)kept, (double)dropped);
+    }
     for (i = 0; i < 12; i++)
         set_tensor(&a, i, 1);
     mixprec_dropout(memory(&y), y.type, memory(&a), a.type, 12, 0.5f, 7, UINT64_MAX - 5); /* indices wrap around */
@@ -1043,7 +1057,7 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     static tensor x, dy, gamma, out;
     static float sums[2][MOST], statistics[2][64], losses[64];
     uint64_t hash = seed;
-    mixprec_tensor_ X, DY, GAMMA, OUT;
+    mixprec_tensor_ X, DY, GAMMA, OUT, into;
     mixprec_softmax_ softmax;
     mixprec_norm_ norms;
     int32_t valid[64], targets[64];
@@ -1132,6 +1146,17 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     }
     mixprec_dropout_run_(kernels, OUT, DY, n, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
     ADD_OUT
+    mixprec_bias_run_(kernels, OUT, X, GAMMA, rows, columns);
+    ADD_OUT
+    memset(sums, 0, sizeof sums);
+    into.kernels = kernels;
+    into.data = (char *)sums;
+    into.type = MIXPREC_F32;
+    mixprec_add_rows_run_(kernels, into, DY, NULL, rows, columns - columns / 2, columns);
+    for (i = 0; i < rows; i++)
+        targets[i] = (int32_t)(i % 3) - 1;
+    mixprec_add_rows_run_(kernels, into, DY, targets, rows, columns, columns);
+    hash = hash_bytes(hash, sums, sizeof sums);
     return hash;
 }
 
