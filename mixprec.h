@@ -475,7 +475,7 @@ typedef struct mixprec_conv2d {
 typedef struct mixprec_statistics {
     uint64_t count;
     uint64_t nan, inf, zero;       /* elements that are that already */
-    uint64_t overflow;             /* finite elements larger in magnitude than the format's largest finite number */
+    uint64_t overflow;             /* finite elements beyond the format's largest and least finite number */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
@@ -574,7 +574,7 @@ typedef struct mixprec_parameter {
     float *moment1; /* Adam: of the gradient; SGD: the momentum, NULL without. Zeros before the first step. */
     float *moment2; /* Adam: of its square; SGD: NULL */
     mixprec_round round;
-    mixprec_overflow overflow;
+    mixprec_overflow overflow; /* of a model that is not f32 */
     uint64_t
         seed; /* MIXPREC_ROUND_STOCHASTIC: element i draws mixprec_random_bits(seed, offset + i): take another ... */
     uint64_t offset; /* ... seed for each step and tensor */
@@ -1529,7 +1529,7 @@ MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t war
 MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
 
 /* Writes "p=full,c=bf16,o=bf16" (",g=e5m2" where the gradient differs from compute) and a 0 to text[0 .. size):
-   64 bytes hold any. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
+   64 bytes hold any. The dtypes alone: what presets set beside them is not in it. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
 
 /* What torch.autocast does with an operation on a GPU, by its name in PyTorch's documentation or in ATen: "linear",
@@ -1602,7 +1602,8 @@ MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_
                                                      size_t n, mixprec_activation activation);
 
 /* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 2 ulp of f32; log_softmax is the
-   logarithm of that. A row that contains NaN or +Inf, or nothing but -Inf, becomes NaN. */
+   logarithm of that, with an absolute error below 2^-23 (that of the exps) and the last rounding. A row that contains
+   NaN or +Inf, or nothing but -Inf, becomes NaN. */
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                            size_t rows, size_t columns);
 MIXPREC_API mixprec_status mixprec_log_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
@@ -1625,14 +1626,15 @@ MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dty
 
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
    (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
-   1/n, times the scaler's scale for loss scaling. Rows with a negative target are left out: their loss and gradients
-   are 0. dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
+   1/n, times the scaler's scale for loss scaling. Losses are as accurate as mixprec_log_softmax. Rows with a negative
+   target are left out: their loss and gradients are 0. dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
                                                  const void *logits, mixprec_dtype logits_type, const int32_t *targets,
                                                  size_t rows, size_t columns, double scale);
 
 /* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
-   1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2. gamma and beta have `columns` elements of
+   1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2, with the mean as rounded to fp32: where that
+   is 2^12 standard deviations or more, the rounding shows in rstd. gamma and beta have `columns` elements of
    parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward pass; each may
    be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
@@ -1662,8 +1664,8 @@ MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_
 /* Batch normalisation (Ioffe, Szegedy, arXiv:1502.03167) of a tensor of samples x channels x pixels (NCHW; pixels is 1
    after a dense layer): each channel is normalised over samples and pixels, with gamma and beta of `channels` elements.
    mean and rstd, of `channels` elements, are what the backward pass needs. running_mean and running_variance, when not
-   NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance, as
-   PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <=
+   NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance (of
+   a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <=
    momentum <= 1. */
 MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
@@ -1713,7 +1715,7 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
    NULL. backward_weight adds to dweight and dbias, image by image; dbias may be NULL. In the other two the images of a
    batch do not depend on each other. workspace: any memory of as many bytes as mixprec_conv2d_workspace tells, the same
    for all three and all dtypes (MIXPREC_ERR_WORKSPACE). MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the
-   kernel is larger than the padded image. Not in place. */
+   kernel is larger than the padded image, or that beyond SIZE_MAX. Not in place. */
 MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
 MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
 MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
