@@ -4233,7 +4233,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             s[i][j] = carry && !first ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
             w[i][j] = _mm256_castps_pd(s[i][j]);
         }
-        if (!carry) /* C's rows, far apart, come from L3 or DRAM: the sums would wait for them for a tenth of the time */
+        /* The rows of C are far apart, and the sums to add to come from L3 or DRAM. */
+        if (!first && !carry)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) _mm_prefetch(
                 t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
         for (p = 0; p < chunk; p++, at += a_step, b += b_step)
