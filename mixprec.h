@@ -4343,6 +4343,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             s[i][j] = carry && !first ? _mm256_loadu_ps(from) : _mm256_setzero_ps();
             w[i][j] = _mm256_castps_pd(s[i][j]);
         }
+        /* The rows of C are far apart, and the sums to add to come from L3 or DRAM. */
+        if (!first && !carry)
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) _mm_prefetch(
+                t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
         for (p = 0; p < chunk; p++, at += a_step, b += b_step)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 const void *x = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
@@ -8193,6 +8197,7 @@ typedef struct mixprec_gemm_plan_ {
     mixprec_scale_view_ scale_a, scale_b;
     size_t size;                      /* bytes of an accumulator */
     size_t rows, columns, depth;      /* of a packed block */
+    size_t most_depth;                /* of the last along k, which has what little would be left, too */
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
@@ -8351,12 +8356,16 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
     size_t columns = 512; /* the most of a block of few rows */
+    size_t blocks, most_columns;
     plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
     if (plan->small)
         return;
     plan->depth = mixprec_min_(d->k, kernels->block_depth);
     plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(m, tile_rows));
-    plan->columns = mixprec_min_(kernels->block_columns, mixprec_round_up_(n, tile_columns));
+    /* A is packed again for each block of columns: a few columns more make the blocks larger, not one more. */
+    most_columns = kernels->block_columns + kernels->block_columns / 4;
+    blocks = n ? (n - 1) / most_columns + 1 : 1;
+    plan->columns = mixprec_round_up_((n + blocks - 1) / blocks, tile_columns);
     if (m <= 4 * tile_rows) {
         /* B is used a few times only: a panel at a time, small enough for the innermost caches. */
         plan->depth = smallest;
@@ -8389,14 +8398,15 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
+    plan->most_depth = mixprec_min_(d->k, plan->depth + plan->depth / 4);
     for (;;) {
-        size_t a_depth = plan->whole_a ? d->k : plan->depth;
+        size_t a_depth = plan->whole_a ? d->k : plan->most_depth;
         int unpack = !plan->direct_b && (!plan->panels || mixprec_size_of_(plan->panels_type) != plan->size);
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows =
-            d->k <= plan->depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, plan->width));
+            d->k <= plan->most_depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, plan->width));
         plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
-        plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->depth * plan->size, MIXPREC_ALIGN_) : 0;
+        plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->most_depth * plan->size, MIXPREC_ALIGN_) : 0;
         if (plan->direct_b)
             plan->b_bytes = kernels->direct_bytes + plan->rows * kernels->direct_bytes_per_row;
         if (plan->few)
@@ -8407,15 +8417,17 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
             break;
         if (plan->whole_a) {
             plan->whole_a = 0;
-            plan->depth = mixprec_min_(plan->depth, kernels->block_depth);
-        } else if (plan->columns > tile_columns && plan->columns >= plan->rows)
+            plan->depth = plan->most_depth = mixprec_min_(plan->depth, kernels->block_depth);
+        } else if (plan->most_depth > plan->depth)
+            plan->most_depth = plan->depth;
+        else if (plan->columns > tile_columns && plan->columns >= plan->rows)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->rows > plan->width)
             plan->rows = mixprec_round_up_(plan->rows / 2, plan->width);
         else if (plan->columns > tile_columns)
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->depth > smallest)
-            plan->depth = smallest;
+            plan->depth = plan->most_depth = smallest;
         else
             break;
     }
@@ -8446,6 +8458,11 @@ static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size
 }
 static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t p) {
     return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
+}
+
+/* The depth of the block that begins at p: sums are added to those in C once more for each. */
+static size_t mixprec_gemm_depth_(const mixprec_gemm_plan_ *plan, size_t p, size_t piece_end) {
+    return piece_end - p <= plan->most_depth ? piece_end - p : plan->depth;
 }
 
 /* x[i] *= scale for from <= i < from + n. */
@@ -8855,7 +8872,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
-        depth = mixprec_min_(plan->depth, mixprec_gemm_piece_end_(plan, d, p) - p);
+        depth = mixprec_gemm_depth_(plan, p, mixprec_gemm_piece_end_(plan, d, p));
         mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, plan->width, d->a, d->a_type, d->lda,
                            d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
@@ -8870,7 +8887,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
             for (p = 0; p < d->k; p += depth) {
                 size_t piece_end = mixprec_gemm_piece_end_(plan, d, p), b_stride;
                 const char *b_panels = b;
-                depth = mixprec_min_(plan->depth, piece_end - p);
+                depth = mixprec_gemm_depth_(plan, p, piece_end);
                 b_stride = tile_columns * depth * plan->size;
                 if (plan->direct_b || plan->few) {
                     /* nothing to prepare */
