@@ -130,8 +130,8 @@ static void differences(double *gradient, function f, const void *context, const
     }
 }
 
-static const size_t shapes[][2] = {{1, 1}, {3, 5}, {2, 300}, {5, 64}, {1, 257}, {65, 2}};
-#define SHAPE_COUNT 6
+static const size_t shapes[][2] = {{1, 1}, {3, 5}, {2, 300}, {5, 64}, {1, 257}, {65, 2}, {2, 1030}};
+#define SHAPE_COUNT 7
 #define FOR_ALL(d, s)                                                                                                  \
     for (d = 0; d < DTYPE_COUNT; d++)                                                                                  \
         for (s = 0; s < (test_quick ? 4 : SHAPE_COUNT); s++)
