@@ -2110,8 +2110,8 @@ typedef struct mixprec_kernels_ {
     /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for all
        of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes along
        k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be NULL. */
-    void (*small)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
-                  size_t b_step, void *t, size_t ldt, int wide);
+    void (*tiny)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
+                 size_t b_step, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
@@ -2563,12 +2563,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const float *computed, cons
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         mixprec_floats_ in = MIXPREC_LOAD_(x + j), out;
         mixprec_ints_ bits = MIXPREC_BITS_(in), positive = MIXPREC_WHERE_(bits > 0), magnitude = bits & 0x7FFFFFFF;
-        mixprec_ints_ far, is_nan = MIXPREC_WHERE_(magnitude > 0x7F800000);
+        mixprec_ints_ outside, is_nan = MIXPREC_WHERE_(magnitude > 0x7F800000);
         out = MIXPREC_FLOATS_OF_((positive & ((bits & b.identity) | b.plus)) | (~positive & b.minus));
         if (computed) {
-            far = MIXPREC_WHERE_(magnitude > b.limit - (positive & b.less));
+            outside = MIXPREC_WHERE_(magnitude > b.limit - (positive & b.less));
             in = MIXPREC_LOAD_(computed + j);
-            out = MIXPREC_SELECT_(far, out, in);
+            out = MIXPREC_SELECT_(outside, out, in);
         }
         if (slope) {
             MIXPREC_PRODUCT_(out, out, MIXPREC_LOAD_(dy + j));
@@ -4663,7 +4663,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst
         _mm256_loadu_si256((const __m256i *)(const void *)(rows[i / 3] + (size_t)(i % 3) * stride));
     if (type == MIXPREC_F16 || type == MIXPREC_E4M3 || type == MIXPREC_E5M2) {
         const int narrow = type != MIXPREC_F16;
-        char *far = dst + (narrow ? 16 : 8) * line; /* the lines of the upper 16 bytes */
+        char *upper = dst + (narrow ? 16 : 8) * line; /* the lines of the upper 16 bytes */
         /* Each step moves one bit of the row behind those of k, within 16 bytes. */
         MIXPREC_UNROLL_ for (k = 0; k < 3; k++) {
             MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
@@ -4689,9 +4689,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_body_avx2_(char *dst
                         y = _mm256_mul_ps(y, _mm256_set1_ps(256.0f));
                     }
                     _mm256_storeu_ps((float *)(void *)dst, x);
-                    _mm256_storeu_ps((float *)(void *)far, y);
+                    _mm256_storeu_ps((float *)(void *)upper, y);
                     dst += line;
-                    far += line;
+                    upper += line;
                 }
             }
         }
@@ -7850,14 +7850,14 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 /* x^2 + sum with one rounding: the sum in f64, where the square is exact, rounded to odd, then to fp32. Both are at least
    zero. */
 static float mixprec_add_square_(float x, float sum) {
-    double square = (double)x * (double)x, large, small, result, lost;
+    double square = (double)x * (double)x, large, less, result, lost;
     large = square > (double)sum ? square : (double)sum;
-    small = square > (double)sum ? (double)sum : square;
-    result = large + small;
+    less = square > (double)sum ? (double)sum : square;
+    result = large + less;
     MIXPREC_KEEP_(result);
     lost = result - large;
     MIXPREC_KEEP_(lost);
-    lost = small - lost;
+    lost = less - lost;
     if (mixprec_f64_bits_(lost) << 1) /* of the two beside the sum, that with an odd last bit */
         result = mixprec_f64_from_bits_((mixprec_f64_bits_(result) - (mixprec_f64_bits_(lost) >> 63)) | 1);
     return (float)result;
@@ -8202,7 +8202,7 @@ typedef struct mixprec_gemm_plan_ {
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
     int few;                          /* nor here, but unpacked a little at a time */
-    int small;                        /* all at once, and A in rows, not in panels */
+    int tiny;                         /* all at once, and A in rows, not in panels */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
@@ -8328,7 +8328,7 @@ static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const m
 /* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     mixprec_small_ s;
-    if (!plan->kernels->small || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
+    if (!plan->kernels->tiny || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
         d->k > MIXPREC_GEMM_SMALL_)
         return 0;
     s = mixprec_small_of_(plan->kernels, d, m, n);
@@ -8357,8 +8357,8 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
     size_t columns = 512; /* the most of a block of few rows */
     size_t blocks, most_columns;
-    plan->small = mixprec_gemm_small_(plan, d, m, n, limit);
-    if (plan->small)
+    plan->tiny = mixprec_gemm_small_(plan, d, m, n, limit);
+    if (plan->tiny)
         return;
     plan->depth = mixprec_min_(d->k, kernels->block_depth);
     plan->rows = mixprec_min_(kernels->block_rows, mixprec_round_up_(m, tile_rows));
@@ -8816,9 +8816,9 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
             step /= 2;
         if (s->n - j < step && s->n >= step && s->b_panel == tile * size)
             at = s->n - step; /* over columns that are done, where it writes the same again */
-        s->kernels->small(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
-                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
-                          (char *)s->t + at * size, s->ldt, s->wide);
+        s->kernels->tiny(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
+                         (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
+                         (char *)s->t + at * size, s->ldt, s->wide);
     }
 }
 
@@ -9041,7 +9041,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
         else {
             char *workspace = job->workspace + index * job->bytes;
             workspace += (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
-            if (plan->small)
+            if (plan->tiny)
                 mixprec_gemm_run_small_(plan, d, &part, workspace);
             else
                 mixprec_gemm_run_(plan, d, &part, workspace);
@@ -11569,7 +11569,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     mixprec_fp_ environment;
     size_t bytes, c_bytes;
     if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
-        (m < 4 && m * n * k > 4096) || !kernels || !kernels->small ||
+        (m < 4 && m * n * k > 4096) || !kernels || !kernels->tiny ||
         (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
         (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
         d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||

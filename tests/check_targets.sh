@@ -94,6 +94,12 @@ as_msvc() {
             -DMIXPREC_NO_STDLIB -I. -I"$work/msvc" -c -o "$work/msvc.obj" "$work/msvc.c"
 }
 
+# windows.h defines words such as `far` and `small`, and min and max.
+after_windows_h() {
+    printf '%s\n' '#include <windows.h>' '#define MIXPREC_IMPLEMENTATION' '#include "mixprec.h"' >"$work/windows.c" &&
+        $windows -Wall -Wextra -Werror -I. -c -o "$work/windows.o" "$work/windows.c"
+}
+
 if ! have x86_64-w64-mingw32-gcc || ! have wine; then
     missing "targets: Windows" "gcc-mingw-w64-x86-64 and wine"
 else
@@ -101,6 +107,7 @@ else
     WINEPREFIX=$(cd "$work/wine" && pwd)
     export WINEPREFIX WINEDEBUG=-all
     wineboot --init >"$work/wineboot.out" 2>&1
+    check "targets: Windows: compiles after windows.h" after_windows_h
     for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers; do
         check "targets: Windows: test_$test compiles" build_test "$test" "$work/test.exe" $windows &&
             check_quick "targets: Windows: test_$test" wine "$work/test.exe"

@@ -56,7 +56,7 @@ static void test_history(void) {
     const float amaxes[][3] = {{1, NAN, 2}, {NAN, 1, 2}, {2, NAN, 1}, {2, 1, NAN}, {NAN, NAN, 2}};
     size_t i, j;
     for (i = 0; i < 5; i++) {
-        mixprec_delayed_scaling s;
+        mixprec_delayed_scaling s = {0};
         float history[4];
         CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 4) == MIXPREC_OK, "init");
         for (j = 0; j < 3; j++)
