@@ -559,10 +559,10 @@ typedef struct mixprec_adam {
 
 /* One tensor of weights and what belongs to it, for a step of an optimiser. A field that is zero means the common case.
    Three ways to hold weights:
-     master                    fp32, and `model`, where not NULL, receives the narrowed copy
-     model                     low precision alone; .round = MIXPREC_ROUND_STOCHASTIC lets small updates count on average
-     model and compensation    low precision and what its rounding lost, in the same dtype (Kahan summation, as in Zamirai
-                               et al., "Revisiting BFloat16 Training", arXiv:2010.06192); .round must be the nearest */
+     master                  fp32, and `model`, where not NULL, receives the narrowed copy
+     model                   low precision alone; .round = MIXPREC_ROUND_STOCHASTIC lets small updates count on average
+     model and compensation  low precision and what its rounding lost, in the same dtype (Kahan summation, as in Zamirai
+                             et al., "Revisiting BFloat16 Training", arXiv:2010.06192); .round must be the nearest */
 typedef struct mixprec_parameter {
     size_t n;
     const void *grad;
@@ -616,8 +616,8 @@ typedef struct mixprec_checkpoint_item {
     size_t n;
 } mixprec_checkpoint_item;
 
-/* Where a checkpoint goes, and comes from. Each returns how many bytes it took or gave: fewer than n is an error, or the
-   end. `offset` counts from the checkpoint's first byte; reading comes back to earlier ones. */
+/* Where a checkpoint goes, and comes from. Each returns how many bytes it took or gave: fewer than n is an error, or
+   the end. `offset` counts from the checkpoint's first byte; reading comes back to earlier ones. */
 typedef size_t (*mixprec_write)(void *context, const void *bytes, size_t n);
 typedef size_t (*mixprec_read)(void *context, uint64_t offset, void *bytes, size_t n);
 
@@ -641,8 +641,8 @@ typedef struct mixprec_buffer {
 #define MIXPREC_INLINE static inline
 #endif
 
-/* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where the
-   command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
+/* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where
+   the command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
    results of arithmetic. So it must not know where the bits come from. `x` is an integer, or a vector of integers: of a
    float the promise holds even after this. */
 #if defined(__clang__)
@@ -1313,8 +1313,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
 
    Threads: with .parallel_for the call is split into .threads tasks. The bits do not change. -fopenmp provides
-   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own, but not for an empty one
-   at row 0: 0, 0 means all.
+   mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own, but not for an empty
+   one at row 0: 0, 0 means all.
 
    Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE, MIXPREC_ERR_ACTIVATION,
    MIXPREC_ERR_TRIANGLE, MIXPREC_ERR_RANGE, MIXPREC_ERR_SCALE (a value), MIXPREC_ERR_LEADING_DIMENSION (also of the
@@ -1333,8 +1333,8 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
    AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
    error; nor has it any with a packed B, with up to 16 rows of A, or, with MIXPREC_NO_STDLIB, without a workspace. The
-   x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of a
-   machine to test them on. */
+   x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of
+   a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -1361,10 +1361,10 @@ MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*tas
 /* ---- scaled narrow tensors ---- */
 
 #ifndef MIXPREC_NO_QUANT
-/* The factor that takes magnitudes up to amax to the range of a dtype: fp32(max / amax), where max is the largest finite
-   number of the dtype (any but f32, f64, e8m0, fp4); the largest fp32 number when that overflows; 1 when amax is 0, Inf,
-   NaN or negative. With power_of_two the fraction is then cut off. The arithmetic of TransformerEngine's current
-   scaling. 1 for other dtypes. */
+/* The factor that takes magnitudes up to amax to the range of a dtype: fp32(max / amax), where max is the largest
+   finite number of the dtype (any but f32, f64, e8m0, fp4); the largest fp32 number when that overflows; 1 when amax is
+   0, Inf, NaN or negative. With power_of_two the fraction is then cut off. The arithmetic of TransformerEngine's
+   current scaling. 1 for other dtypes. */
 MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two);
 
 /* Delayed scaling as in TransformerEngine's recipe of that name: the defaults given at mixprec_delayed_scaling, and
@@ -1373,11 +1373,12 @@ MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int pow
 MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling *scaling, mixprec_dtype dtype,
                                                         float *history, size_t length);
 
-/* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts: the
-   largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a * 2^-margin,
-   where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or this amax.
-   The largest fp32 number when that overflows, 2^-126 when it underflows; the scale stays when a is 0, Inf or NaN. The
-   history moves on unless amax is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no sense. */
+/* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts:
+   the largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a *
+   2^-margin, where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or
+   this amax. The largest fp32 number when that overflows, 2^-126 when it underflows; the scale stays when a is 0, Inf
+   or NaN. The history moves on unless amax is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field
+   makes no sense. */
 MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
@@ -1394,8 +1395,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    than one block). */
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
-/* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest even.
-   src is of a dtype that mixprec_quantize writes; scales as in mixprec_scales, NULL values meaning 1. Leading
+/* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
+   even. src is of a dtype that mixprec_quantize writes; scales as in mixprec_scales, NULL values meaning 1. Leading
    dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP; MIXPREC_ERR_SCALE when a
    scale is not finite and positive. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
@@ -1478,7 +1479,7 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
    the moments, constants computed in f64 and then rounded to fp32:
        g = (g * inverse_scale) * clip
      Adam:
-       g = g + weight_decay * w                                  or, decoupled, w = w * (1 - learning_rate * weight_decay)
+       g = g + weight_decay * w                             or, decoupled, w = w * (1 - learning_rate * weight_decay)
        m = beta1 * m + (1 - beta1) * g,   v = beta2 * v + ((1 - beta2) * g) * g
        w = w - ((learning_rate / (1 - beta1^step)) * m) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
      SGD:
@@ -1495,20 +1496,20 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
    MIXPREC_ERR_NULL (an array that is needed, also when n is 0 the structures), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
    MIXPREC_ERR_OVERLAP, MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA; MIXPREC_ERR_SCALE: inverse_scale not
    finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is not
-   finite, negative, or, beta1, beta2, not below 1, Nesterov without momentum or with dampening, compensation with master
-   or with another mode of rounding than to nearest even. */
+   finite, negative, or, beta1, beta2, not below 1, Nesterov without momentum or with dampening, compensation with
+   master or with another mode of rounding than to nearest even. */
 MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
                                             float inverse_scale, float clip, int found_inf);
 MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mixprec_parameter *parameter,
                                              float inverse_scale, float clip, int found_inf);
 
-/* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is f32,
-   f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+/* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is
+   f32, f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
    MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
 
-/* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak - least)
-   (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
+/* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak -
+   least) (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
    arXiv:1608.03983); after warm-up, least from total_steps on. The same bits everywhere. */
 MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
                                          uint64_t step);
@@ -1517,19 +1518,20 @@ MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t war
 /* ---- policies ---- */
 
 #ifndef MIXPREC_NO_POLICY
-/* Reads a policy: the grammar of jmp, "params=float32,compute=bfloat16,output=float32", or short "p=f32,c=bf16,o=f32", in
-   any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output =
-   compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
+/* Reads a policy: the grammar of jmp, "params=float32,compute=bfloat16,output=float32", or short "p=f32,c=bf16,o=f32",
+   in any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output
+   = compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
    bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
-     "O0" .. "O3"                            NVIDIA apex: fp32; f16 per operation, by PyTorch's lists; f16 with fp32 weights
-                                             and batch norm; f16
-     "mixed_float16", "mixed_bfloat16"       Keras: everything in 16 bits but the weights and normalisation
-     "fp8_hybrid"                            e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
+     "O0" .. "O3"                       NVIDIA apex: fp32; f16 per operation, by PyTorch's lists; f16 with fp32 weights
+                                        and batch norm; f16
+     "mixed_float16", "mixed_bfloat16"  Keras: everything in 16 bits but the weights and normalisation
+     "fp8_hybrid"                       e4m3 forward, e5m2 gradients, bf16 between, fp32 weights
    MIXPREC_ERR_POLICY for anything else, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const char *text);
 
 /* Writes "p=full,c=bf16,o=bf16" (",g=e5m2" where the gradient differs from compute) and a 0 to text[0 .. size):
-   64 bytes hold any. The dtypes alone: what presets set beside them is not in it. MIXPREC_ERR_RANGE when too small, MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
+   64 bytes hold any. The dtypes alone: what presets set beside them is not in it. MIXPREC_ERR_RANGE when too small,
+   MIXPREC_ERR_DTYPE, MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
 
 /* What torch.autocast does with an operation on a GPU, by its name in PyTorch's documentation or in ATen: "linear",
@@ -1552,9 +1554,9 @@ MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy,
 MIXPREC_API uint64_t mixprec_checkpoint_size(const mixprec_checkpoint_item *items, size_t count);
 
 /* Writes the items in their order: one stream, little-endian whatever the machine, versioned, with a 64-bit checksum. A
-   run that is resumed from it gives the bits of one that never stopped. MIXPREC_ERR_STREAM when `write` took fewer bytes
-   than it was given: what it has then is no checkpoint. MIXPREC_ERR_NULL (items, data, name, write), MIXPREC_ERR_DTYPE,
-   MIXPREC_ERR_RANGE (a kind, a name that is too long), MIXPREC_ERR_SIZE: nothing was written. */
+   run that is resumed from it gives the bits of one that never stopped. MIXPREC_ERR_STREAM when `write` took fewer
+   bytes than it was given: what it has then is no checkpoint. MIXPREC_ERR_NULL (items, data, name, write),
+   MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE (a kind, a name that is too long), MIXPREC_ERR_SIZE: nothing was written. */
 MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item *items, size_t count,
                                                    mixprec_write write, void *context);
 
@@ -1575,10 +1577,10 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
 #ifndef MIXPREC_NO_LAYERS
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
-   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to lane
-   i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow policy,
-   so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are the same on
-   every instruction set and compiler. Matrices are rows x columns, without gaps.
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to
+   lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow
+   policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are
+   the same on every instruction set and compiler. Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1594,8 +1596,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                             size_t n, mixprec_activation activation);
 
-/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0. The error of the slope
-   in f32 is below 6 ulp; for -2 < x < 0, where slopes cross 0, below 2.5e-7. dy times that is rounded once more.
+/* dx = dy * activation'(x); x is what the activation was applied to. The slope of ReLU at 0 is 0. The error of the
+   slope in f32 is below 6 ulp; for -2 < x < 0, where slopes cross 0, below 2.5e-7. dy times that is rounded once more.
    MIXPREC_ERR_ACTIVATION. */
 MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_type, const void *dy,
                                                      mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
@@ -1614,8 +1616,8 @@ MIXPREC_API mixprec_status mixprec_softmax_backward(void *dx, mixprec_dtype dx_t
                                                     mixprec_dtype dy_type, const void *y, mixprec_dtype y_type,
                                                     size_t rows, size_t columns);
 
-/* The same for rows of which only the first valid[i] columns count: in causal attention query i sees the keys 0 .. i, so
-   valid[i] is i + 1; a padded sequence ends early. The other columns are not read; y and dx become 0 there, and
+/* The same for rows of which only the first valid[i] columns count: in causal attention query i sees the keys 0 .. i,
+   so valid[i] is i + 1; a padded sequence ends early. The other columns are not read; y and dx become 0 there, and
    everywhere in a row whose count is 0. valid has `rows` elements. MIXPREC_ERR_RANGE when one is negative or above
    columns. */
 MIXPREC_API mixprec_status mixprec_softmax_masked(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
@@ -1627,7 +1629,8 @@ MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dty
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
    (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
    1/n, times the scaler's scale for loss scaling. Losses are as accurate as mixprec_log_softmax. Rows with a negative
-   target are left out: their loss and gradients are 0. dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
+   target are left out: their loss and gradients are 0. dlogits may be NULL (evaluation), and so may losses.
+   MIXPREC_ERR_INDEX when a target is not below columns. */
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
                                                  const void *logits, mixprec_dtype logits_type, const int32_t *targets,
                                                  size_t rows, size_t columns, double scale);
@@ -1665,8 +1668,8 @@ MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_
    after a dense layer): each channel is normalised over samples and pixels, with gamma and beta of `channels` elements.
    mean and rstd, of `channels` elements, are what the backward pass needs. running_mean and running_variance, when not
    NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance (of
-   a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <=
-   momentum <= 1. */
+   a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for
+   epsilon, and unless 0 <= momentum <= 1. */
 MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, float *running_mean,
@@ -1693,8 +1696,8 @@ MIXPREC_API mixprec_status mixprec_bias_add(void *y, mixprec_dtype y_type, const
 MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, mixprec_dtype dy_type, size_t rows,
                                                  size_t columns, size_t ld);
 
-/* y[i] = table[tokens[i]] for i < count; a row has `width` elements, the table `vocabulary` rows. A negative token gives
-   a row of zeros, and no gradient. MIXPREC_ERR_INDEX when a token is not below vocabulary. Not in place. */
+/* y[i] = table[tokens[i]] for i < count; a row has `width` elements, the table `vocabulary` rows. A negative token
+   gives a row of zeros, and no gradient. MIXPREC_ERR_INDEX when a token is not below vocabulary. Not in place. */
 MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
                                              const int32_t *tokens, size_t count, size_t vocabulary, size_t width);
 /* dtable[tokens[i]] += dy[i], in the order of i. */
@@ -2022,11 +2025,11 @@ typedef struct mixprec_tally_ {
     double signal[MIXPREC_TALLY_LANES_], noise[MIXPREC_TALLY_LANES_];
     uint64_t amax, min_nonzero; /* as f64 bits; Inf for none */
 #if defined(MIXPREC_HAS_AVX2_)
-    /* At `exponents`, aligned, up to MIXPREC_TALLY_EXPONENTS_ not yet counted, then 2 x 8 planes of MIXPREC_UNIT_ bytes.
-       Those counted that are in the window of 16 from `window` (modulo 256) are numbers of 8 bits there: bit b of byte i
-       of plane [h][k] is bit k of how many exponents at place i are 8 h + b above `window`. Others are in
-       stats->exponents: `missed` since the window was moved, `largest` among the last 64 with such. `counted`: how often
-       exponents were counted since the planes were empty. */
+    /* At `exponents`, aligned, up to MIXPREC_TALLY_EXPONENTS_ not yet counted, then 2 x 8 planes of MIXPREC_UNIT_
+       bytes. Those counted that are in the window of 16 from `window` (modulo 256) are numbers of 8 bits there: bit b
+       of byte i of plane [h][k] is bit k of how many exponents at place i are 8 h + b above `window`. Others are in
+       stats->exponents: `missed` since the window was moved, `largest` among the last 64 with such. `counted`: how
+       often exponents were counted since the planes were empty. */
     uint8_t *exponents, room[MIXPREC_TALLY_EXPONENTS_ + 16 * MIXPREC_UNIT_ + 63];
     uint32_t pending, counted, missed, window, largest;
 #endif
@@ -2035,8 +2038,9 @@ typedef struct mixprec_tally_ {
     int32_t max, vanishing, normal, min_normal, shift;
     double wide_vanishing, wide_normal; /* the second and third, also of f32 */
     int wide;                           /* do the kernels from f64 know the format? */
-    /* Numbers between these are no extremes, do not overflow, and their squares fit fp32; those above `usual`, too, stay
-       normal. All three as the upper 16 bits of twice the bits of fp32: 8 bits of exponent, 7 of mantissa, a zero. */
+    /* Numbers between these are no extremes, do not overflow, and their squares fit fp32; those above `usual`, too,
+       stay normal. All three as the upper 16 bits of twice the bits of fp32: 8 bits of exponent, 7 of mantissa, a zero.
+       */
     uint16_t low, high, usual;
 } mixprec_tally_;
 
@@ -2060,8 +2064,8 @@ typedef struct mixprec_kernels_ {
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
 #ifndef MIXPREC_NO_CONVERT
-    /* mixprec_stats to nearest even, from f32, f16 or bf16: whole groups of MIXPREC_TALLY_GROUP_ up to the first one with
-       Inf, NaN or a size whose square needs f64. Returns how many elements that were. Last, with n of 0, ends the
+    /* mixprec_stats to nearest even, from f32, f16 or bf16: whole groups of MIXPREC_TALLY_GROUP_ up to the first one
+       with Inf, NaN or a size whose square needs f64. Returns how many elements that were. Last, with n of 0, ends the
        counting of exponents. May be NULL. */
     size_t (*tally)(mixprec_tally_ *tally, const void *src, mixprec_dtype type, size_t n);
     /* The same from f64, groups of MIXPREC_UNIT_, up to the first one with Inf or NaN. */
@@ -2107,9 +2111,10 @@ typedef struct mixprec_kernels_ {
        j < columns. `depth` spans whole chunks but for the end of k. */
     void (*tile)(size_t rows, size_t columns, size_t depth, const void *a, const void *b, void *t, size_t ldt,
                  int first, int wide);
-    /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for all
-       of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes along
-       k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be NULL. */
+    /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for
+       all of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes
+       along k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be
+       NULL. */
     void (*tiny)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
                  size_t b_step, void *t, size_t ldt, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
@@ -2363,8 +2368,8 @@ MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
     return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n, 0.69314718055994531));
 }
 
-/* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh s,
-   s = (m - 1) / (m + 1), by its series. */
+/* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh
+   s, s = (m - 1) / (m + 1), by its series. */
 MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
     static const double series[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
     uint64_t bits = mixprec_f64_bits_(x);
@@ -2426,8 +2431,8 @@ MIXPREC_FORCE_INLINE_ int mixprec_activation_argument_(mixprec_floats_ *hi, mixp
     return 1;
 }
 
-/* The activations are computed in loops over blocks, each for one activation alone: CPUs do not look far enough ahead to
-   fill the long chain of operations of one loop. */
+/* The activations are computed in loops over blocks, each for one activation alone: CPUs do not look far enough ahead
+   to fill the long chain of operations of one loop. */
 
 /* hi and lo, what the activation of x needs exp of. */
 MIXPREC_FORCE_INLINE_ void mixprec_arguments_(float *hi, float *lo, const float *x, size_t n,
@@ -2548,8 +2553,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(float *rest, const float *power, con
     }
 }
 
-/* What the function is in f32, as at +-Inf, where |x| is above a limit: of x > 0, x itself where `identity` is all bits,
-   and `plus`, a code; of others `minus`. */
+/* What the function is in f32, as at +-Inf, where |x| is above a limit: of x > 0, x itself where `identity` is all
+   bits, and `plus`, a code; of others `minus`. */
 typedef struct mixprec_beyond_ {
     int32_t limit, less; /* |x| as a code; less so for x > 0 */
     int32_t identity, plus, minus, sign /* is it odd? */;
@@ -2667,8 +2672,8 @@ MIXPREC_INLINE float mixprec_quotient_f32_(float a, float b) {
     return quotient;
 }
 
-/* sqrt(x) rounded to nearest with digits - 1 bits, digits <= 54: digit by digit, as on paper. x and the root are the bits
-   of an f64. A root is never halfway between two numbers: the square of such a number has more bits than x. */
+/* sqrt(x) rounded to nearest with digits - 1 bits, digits <= 54: digit by digit, as on paper. x and the root are the
+   bits of an f64. A root is never halfway between two numbers: the square of such a number has more bits than x. */
 MIXPREC_NOINLINE_ uint64_t mixprec_sqrt_bits_(uint64_t x, int digits) {
     const uint64_t infinity = (uint64_t)0x7FF << 52, one = (uint64_t)1 << 52;
     uint64_t radicand = x & (one - 1), rest = 0, root = 0;
@@ -3145,9 +3150,9 @@ static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float fa
 
 /* ---- fp32 from a dtype ---- */
 
-/* Codes of E4M3, shifted left by 7 behind two signs, as half-precision numbers of 1/256 of their value: the exponent field
-   keeps its place at the bottom of the wider one. The second sign goes; adding 0x80 carries into bit 14 for NaN (0x7F)
-   only, which completes an exponent of all ones. */
+/* Codes of E4M3, shifted left by 7 behind two signs, as half-precision numbers of 1/256 of their value: the exponent
+   field keeps its place at the bottom of the wider one. The second sign goes; adding 0x80 carries into bit 14 for NaN
+   (0x7F) only, which completes an exponent of all ones. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_shifted_avx2_(__m256i x) {
     x = _mm256_and_si256(x, _mm256_set1_epi16((short)0xBF80));
     return _mm256_or_si256(x,
@@ -3314,12 +3319,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits
 }
 
 /* fp8 to nearest even by one fused multiply-add, whose sum holds exponent and rounded mantissa of the code (AVX-512:
-   the sign, too) at once. To |x| of exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E + 23 - m) and an even
-   constant, so that the low 16 bits of the sum are the number of units in the last place, |x| / 2^(E - m), to nearest
-   even, and that constant; the high 16 bits are the sign and E's biased exponent in front of zeros. Multiplied with
-   `weights` and added they give 2^(7 - m) times the code, as the constant is meant to, less 2^15 with a sign. This
-   code goes on beyond the format's range, up to that of Inf, so that it can be limited at last, as a byte: to the
-   largest finite number, or to the code of an overflow, which is the next one. */
+   the sign, too) at once. To |x| of exponent E, or `least`, the format's least one, if that is larger, it adds 2^(E +
+   23 - m) and an even constant, so that the low 16 bits of the sum are the number of units in the last place, |x| /
+   2^(E - m), to nearest even, and that constant; the high 16 bits are the sign and E's biased exponent in front of
+   zeros. Multiplied with `weights` and added they give 2^(7 - m) times the code, as the constant is meant to, less 2^15
+   with a sign. This code goes on beyond the format's range, up to that of Inf, so that it can be limited at last, as a
+   byte: to the largest finite number, or to the code of an overflow, which is the next one. */
 typedef struct mixprec_narrow_ {
     float least, multiplier;
     int32_t weights, shift;
@@ -3442,8 +3447,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
-/* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time, for
-   each round waits for the one before it. */
+/* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time,
+   for each round waits for the one before it. */
 typedef struct mixprec_random_avx2_ {
     __m256i key[12]; /* what is added to the two words before the first round and after every fourth */
 } mixprec_random_avx2_;
@@ -3876,10 +3881,10 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_planes_(mixprec_tally_ *t) {
     t->counted = 0;
 }
 
-/* After the exponents in the buffer have been counted. The planes have room for 15 times 16 groups. The window moves when
-   many have missed it: to two binades above the largest of the last group with such, and 13 below.
-   For AVX2 without a vector of its own: on Windows a function keeps the lower halves of ymm6 to ymm15 only, and gcc 12
-   forgets (-fipa-ra) what a function without AVX lets the ones that it calls do to the upper halves. */
+/* After the exponents in the buffer have been counted. The planes have room for 15 times 16 groups. The window moves
+   when many have missed it: to two binades above the largest of the last group with such, and 13 below. For AVX2
+   without a vector of its own: on Windows a function keeps the lower halves of ymm6 to ymm15 only, and gcc 12 forgets
+   (-fipa-ra) what a function without AVX lets the ones that it calls do to the upper halves. */
 MIXPREC_AVX2_ static void mixprec_tally_counted_(mixprec_tally_ *t, int others) {
     int k;
     for (k = 0; others >> k; k++)
@@ -3908,8 +3913,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_carry4_avx2_(__m256i sum[2],
     return mixprec_carry_avx2_(sum + 1, a, b);
 }
 
-/* Counts the exponents in the buffer, which is full, in two halves of each 64. A shuffle makes bytes with one bit set of
-   distances, or none where the top bit is set. */
+/* Counts the exponents in the buffer, which is full, in two halves of each 64. A shuffle makes bytes with one bit set
+   of distances, or none where the top bit is set. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_tally_count_avx2_(mixprec_tally_ *t) {
     const __m256i window = _mm256_set1_epi8((char)t->window);
     const __m256i low = _mm256_broadcastsi128_si256(_mm_set_epi64x(0, (int64_t)0x8040201008040201u));
@@ -3999,13 +4004,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_add_lanes_avx2_(double *sums, _
     }
 }
 
-/* Of most 64 elements none is a new extreme, overflows or does not become a normal number, as their exponents tell. There
-   the error of x, rounded to the nearest number of the format, is that of x (2^shift - 1), rounded to fp32: as 2^shift x
-   is a whole number of the units that both are rounded to, and where the product is in the binade below that of
-   2^shift x, in which the unit is half as large, x is within a quarter of a unit of a power of two. Elsewhere and in the
-   next MIXPREC_GENERAL_ - 1 times 64 elements (where they are frequent, to change costs more than it saves) not x but
-   1.5 of the least normal number, if that is larger, is multiplied by 2^shift. Those that may have extremes are looked
-   at once more; every MIXPREC_FRESH_ groups with such the extremes so far are made known. */
+/* Of most 64 elements none is a new extreme, overflows or does not become a normal number, as their exponents tell.
+   There the error of x, rounded to the nearest number of the format, is that of x (2^shift - 1), rounded to fp32: as
+   2^shift x is a whole number of the units that both are rounded to, and where the product is in the binade below that
+   of 2^shift x, in which the unit is half as large, x is within a quarter of a unit of a power of two. Elsewhere and in
+   the next MIXPREC_GENERAL_ - 1 times 64 elements (where they are frequent, to change costs more than it saves) not x
+   but 1.5 of the least normal number, if that is larger, is multiplied by 2^shift. Those that may have extremes are
+   looked at once more; every MIXPREC_FRESH_ groups with such the extremes so far are made known. */
 #define MIXPREC_GENERAL_ 7
 #define MIXPREC_FRESH_ 4
 
@@ -4164,7 +4169,8 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
     return i;
 }
 
-/* Statistics from f64, by the steps from fp32; but what overflows becomes the largest number on its way to being rounded. */
+/* Statistics from f64, by the steps from fp32; but what overflows becomes the largest number on its way to being
+   rounded. */
 typedef struct mixprec_tally_wide_ {
     double power, split, least_unit, max, vanishing, normal;
 } mixprec_tally_wide_;
@@ -4436,8 +4442,9 @@ MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
 #undef MIXPREC_FEW_AVX2_
 
 /* Products of up to 6 rows, in a panel of A with a_step bytes from one k to the next, and panels of 64 bytes of columns
-   of B, b_panel bytes apart and b_step from one k to the next. Rows of sums are ld bytes apart; `starts`: from 0. With 3
-   and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under way. */
+   of B, b_panel bytes apart and b_step from one k to the next. Rows of sums are ld bytes apart; `starts`: from 0. With
+   3 and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under way.
+   */
 MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step,
                                             const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld,
                                             int starts, int wide) {
@@ -4458,17 +4465,17 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
     }
 }
 
-/* Up to 4 rows times a B whose rows run along k. The vectors' lanes are columns: 16 bytes of each of 8 rows of B (f64: 4)
-   are transposed in registers and multiplied at once. A line of 64 bytes of each row goes by way of a buffer: with a power
-   of two between rows they share one set of L1, which has room for 8. */
+/* Up to 4 rows times a B whose rows run along k. The vectors' lanes are columns: 16 bytes of each of 8 rows of B (f64:
+   4) are transposed in registers and multiplied at once. A line of 64 bytes of each row goes by way of a buffer: with a
+   power of two between rows they share one set of L1, which has room for 8. */
 #define MIXPREC_ACROSS_ROWS_ 4
 #define MIXPREC_ACROSS_LEAD_ 1024 /* bytes to prefetch ahead in a row of B */
-/* Vectors of columns at a time, to hide the latency of the sums. With elements of 4 and 8 bytes memory is the limit, and
-   Zen 4 reads 16 and 8 rows at a time faster than 32 and 16. */
+/* Vectors of columns at a time, to hide the latency of the sums. With elements of 4 and 8 bytes memory is the limit,
+   and Zen 4 reads 16 and 8 rows at a time faster than 32 and 16. */
 #define MIXPREC_ACROSS_VECTORS_(rows, size) ((rows) == 1 && (size) < 4 ? 4 : 2)
 
-/* The halves of a vector come from rows 0 to 3 and 4 to 7, so that only what is within 16 bytes must be shuffled; narrow
-   elements are cheaper to shuffle than the fp32 that they become. */
+/* The halves of a vector come from rows 0 to 3 and 4 to 7, so that only what is within 16 bytes must be shuffled;
+   narrow elements are cheaper to shuffle than the fp32 that they become. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_load_avx2_(__m256i x[4], const char *b,
                                                                    const mixprec_dtype type) {
     const int count = type == MIXPREC_F64 ? 2 : 4;
@@ -5127,8 +5134,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_half_avx512_(__m25
     return _mm512_or_si512(x, _mm512_and_si512(_mm512_add_epi16(x, _mm512_set1_epi16(0x80)), bit14));
 }
 
-/* The values of 8-bit floats fit bf16: AVX512_VBMI looks up both bytes, for 64 codes without their signs at a time. Lower
-   bytes of codes 0 to 127, upper bytes of those; E4M3, E5M2. */
+/* The values of 8-bit floats fit bf16: AVX512_VBMI looks up both bytes, for 64 codes without their signs at a time.
+   Lower bytes of codes 0 to 127, upper bytes of those; E4M3, E5M2. */
 static const uint64_t mixprec_fp8_bytes_[2][32] = {
     {0x60402000C0800000, 0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000,
      0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080, 0x7060504030201000, 0xF0E0D0C0B0A09080,
@@ -5155,7 +5162,8 @@ static const uint64_t *mixprec_fp8_table_(mixprec_dtype type) {
 #endif
 }
 
-/* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. MSVC knows no names. */
+/* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. MSVC knows no names.
+   */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i codes, const uint64_t *table) {
     const __m512i low = _mm512_loadu_si512(table), high = _mm512_loadu_si512(table + 8);
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -5254,7 +5262,8 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         break;
     case MIXPREC_E5M2:
         for (i = 0; i < n; i += 16) {
-            /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower ones */
+            /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower ones
+               */
             const __m256i upper = _mm256_setr_epi64x((int64_t)0x0380028001800080, (int64_t)0x0780068005800480,
                                                      (int64_t)0x0B800A8009800880, (int64_t)0x0F800E800D800C80);
             __m256i x = _mm256_broadcastsi128_si256(
@@ -5791,7 +5800,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
 }
 
 /* From bf16, by 36 operations for 64 elements, of which a cycle of Zen 4 takes two: the magnitudes at even and odd
-   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits them. */
+   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits them.
+   */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                        const char *src, size_t n, size_t block,
                                                                        const float *factors, uint32_t *amax) {
@@ -6231,8 +6241,8 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
                             (const char *)b, 128, (char *)t, ldt, first, wide);
 }
 
-/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than 4
-   rows in all are one row each, taken 4 times. */
+/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than
+   4 rows in all are one row each, taken 4 times. */
 MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
                                                   size_t a_row, size_t a_step, const void *b, size_t b_step, void *t,
                                                   size_t ldt, int wide) {
@@ -6440,8 +6450,8 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 /* Where a product has few rows, packing B as panels of fp32 would take longer than the products.
    Where k runs along the rows of B (N x K) the rows of A are the lanes of a vector, with 16 columns of B at a time: B
    needs no transposition, only to become fp32, 64 of k at a time in one of two buffers in L1, while the numbers in the
-   other are broadcast from there. Up to four rows use lanes for columns instead, and so do all where columns lie side by
-   side (K x N, and packed). */
+   other are broadcast from there. Up to four rows use lanes for columns instead, and so do all where columns lie side
+   by side (K x N, and packed). */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
 #define MIXPREC_DIRECT_WIDTH_ 16 /* of a panel of A */
 #define MIXPREC_DIRECT_THIN_ROWS_ 4
@@ -6489,7 +6499,8 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
         while (at < end) {
             size_t stop, q, k;
             if (at == line_end) {
-                /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B. */
+                /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B.
+                   */
                 const char *ahead =
                     (const char *)((uintptr_t)b + at + lead +
                                    (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
@@ -6614,7 +6625,8 @@ typedef struct mixprec_direct_across_ {
     const uint64_t *table; /* mixprec_fp8_table_ */
 } mixprec_direct_across_;
 
-/* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is there. */
+/* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is there.
+   */
 MIXPREC_AVX512_ static void mixprec_direct_fill_avx512_(float *to, size_t rows, size_t columns, const char *b,
                                                         mixprec_dtype type, size_t stride, size_t rows_there,
                                                         size_t columns_there) {
@@ -7441,7 +7453,8 @@ MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dty
     return vld1q_f32((const float *)p);
 }
 
-/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros. */
+/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros.
+   */
 MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load_edge_neon_(const void *p, mixprec_dtype type, size_t there,
                                                           const int wide) {
     const size_t lanes = wide ? 2 : 4;
@@ -7847,8 +7860,8 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* x^2 + sum with one rounding: the sum in f64, where the square is exact, rounded to odd, then to fp32. Both are at least
-   zero. */
+/* x^2 + sum with one rounding: the sum in f64, where the square is exact, rounded to odd, then to fp32. Both are at
+   least zero. */
 static float mixprec_add_square_(float x, float sum) {
     double square = (double)x * (double)x, large, less, result, lost;
     large = square > (double)sum ? square : (double)sum;
@@ -8276,8 +8289,8 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
     return part;
 }
 
-/* A product of at most MIXPREC_GEMM_SMALL_ rows, columns and k, all at once: packing would take a quarter of the time of
-   64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. */
+/* A product of at most MIXPREC_GEMM_SMALL_ rows, columns and k, all at once: packing would take a quarter of the time
+   of 64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. */
 typedef struct mixprec_small_ {
     const mixprec_kernels_ *kernels;
     int wide, trans_a, trans_b;
@@ -8679,7 +8692,8 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
                       mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
 }
 
-/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns. */
+/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns.
+   */
 static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const float *a,
                                  size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
                                  size_t ldt, int first, char *scratch) {
@@ -9585,8 +9599,8 @@ static int mixprec_policy_is_sound_(const mixprec_policy *p) {
      u64       bytes in all
      items:    u32 length of the name, the name, u32 kind, u32 dtype, u64 n, the data
      u64       checksum of all bytes before
-   Data: arrays as they are; u64; the fields of mixprec_scaler and mixprec_delayed_scaling in their order, the latter with
-   u64 history_length before its history. */
+   Data: arrays as they are; u64; the fields of mixprec_scaler and mixprec_delayed_scaling in their order, the latter
+   with u64 history_length before its history. */
 
 /* One walk over the items serves everything. */
 enum { MIXPREC_COUNT_, MIXPREC_SAVE_, MIXPREC_COMPARE_, MIXPREC_LOAD_ };
@@ -9995,8 +10009,8 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
 }
 
 /* exp(x - max), where x - max is not positive, or NaN, within 1 ulp; 0 where that vanishes, and in y after its n
-   elements, to a multiple of MIXPREC_FLOATS_. The difference is exact as a sum of two floats (Knuth, The Art of Computer
-   Programming, 2, 4.2.2). */
+   elements, to a multiple of MIXPREC_FLOATS_. The difference is exact as a sum of two floats (Knuth, The Art of
+   Computer Programming, 2, 4.2.2). */
 MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
                                              float max) {
     float power[MIXPREC_BLOCK_];
@@ -10163,8 +10177,8 @@ typedef struct mixprec_norm_ {
     double momentum, epsilon;
 } mixprec_norm_;
 
-/* n elements of gamma or beta at position i of a group, or what stands for them. `block` keeps them from group to group:
-   MIXPREC_KEPT_ of them for rows, else n of the first call. */
+/* n elements of gamma or beta at position i of a group, or what stands for them. `block` keeps them from group to
+   group: MIXPREC_KEPT_ of them for rows, else n of the first call. */
 MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t,
                                                         float absent, size_t group, size_t i, float *block, size_t n) {
     size_t j;
@@ -10260,13 +10274,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_affine_(float *y, const mixprec_f32s_ *h, con
     MIXPREC_STORE_F32S_(y, MIXPREC_TO_F32S_(z));
 }
 
-/* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows: what one takes alone,
-   in the same order, without going over all cache lines for each. */
+/* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows: what one takes
+   alone, in the same order, without going over all cache lines for each. */
 enum { MIXPREC_COLUMNS_ = MIXPREC_WIDTH_ > 1 ? MIXPREC_UNIT_ : 8 };
 
-/* Sums of columns as mixprec_lanes_sum_ adds them up, lane after lane. Their order is that of the reversed bits, so that a
-   lane's sum meets its partner's, and theirs that of another pair, when both are there: only one sum of each level has to
-   wait, and `at` is the lane's that is being summed, in the end the whole. */
+/* Sums of columns as mixprec_lanes_sum_ adds them up, lane after lane. Their order is that of the reversed bits, so
+   that a lane's sum meets its partner's, and theirs that of another pair, when both are there: only one sum of each
+   level has to wait, and `at` is the lane's that is being summed, in the end the whole. */
 enum { MIXPREC_LEVELS_ = 5 }; /* log2 MIXPREC_LANES_ */
 typedef struct mixprec_columns_ {
     double waiting[MIXPREC_LEVELS_][MIXPREC_COLUMNS_], at[MIXPREC_COLUMNS_];
@@ -10400,8 +10414,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels,
 }
 MIXPREC_BOTH_(mixprec_norm_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
-/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma in f32: dx = rstd (g - mean
-   g - h mean(g h)), without mean g for RMS norm. */
+/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma in f32: dx = rstd (g -
+   mean g - h mean(g h)), without mean g for RMS norm. */
 MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const float *g, const float *h, const mixprec_f64s_ *rstd,
                                                   const mixprec_f64s_ *mean_g, const mixprec_f64s_ *along) {
     const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g), b = MIXPREC_LOAD_F32S_(h);
@@ -11222,8 +11236,8 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows:
-   16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few
+   rows: 16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
 static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
     if (d->native && !d->packed_size && d->m > 16)
@@ -11559,9 +11573,9 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 }
 
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
-   Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels of
-   their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang makes a
-   comparison of doubles of a test for both zeros, which would raise the caller's flags. */
+   Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels
+   of their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang
+   makes a comparison of doubles of a test for both zeros, which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
@@ -12802,8 +12816,8 @@ static void mixprec_norm_channels_(mixprec_norm_ *norm, size_t samples, size_t c
     norm->by_group = 1;
 }
 
-/* Forward: y, mean, rstd, running_mean, running_variance (outputs) and x, gamma, beta, variance (inputs), of which those
-   set in *norm are given. */
+/* Forward: y, mean, rstd, running_mean, running_variance (outputs) and x, gamma, beta, variance (inputs), of which
+   those set in *norm are given. */
 static mixprec_status mixprec_norm_forward_(mixprec_norm_ *norm, void *y, mixprec_dtype y_type, const void *x,
                                             mixprec_dtype x_type, const void *gamma, const void *beta,
                                             mixprec_dtype parameter_type, size_t n) {

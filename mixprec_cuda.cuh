@@ -1,7 +1,7 @@
 /* mixprec_cuda.cuh - the CUDA companion of mixprec.h: conversions, GEMM on Tensor Cores, training kernels
 
-   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda; clang 19 does
-   not read the headers of CUDA 13, but those of CUDA 12):
+   Quick start. In ONE .cu file of the project, put the implementation, compiled by nvcc (or clang -x cuda; clang 19
+   does not read the headers of CUDA 13, but those of CUDA 12):
 
        #define MIXPREC_CUDA_IMPLEMENTATION
        #include "mixprec_cuda.cuh"
@@ -50,8 +50,8 @@
 /* MIXPREC_CUDA_IMPLEMENTATION   Define in exactly one .cu file: kernels and launchers are compiled there.
    MIXPREC_CUDA_API_ONLY         Define in files that a C or C++ compiler without CUDA compiles: declarations only, no
                                  header of CUDA.
-   MIXPREC_CUDA_EMULATION        Internal: the name of a header that stands for the CUDA Toolkit and for [CUDA-PTX], with
-                                 which a C++ compiler builds the kernels as they are. The tests run them so. */
+   MIXPREC_CUDA_EMULATION        Internal: the name of a header that stands for the CUDA Toolkit and for [CUDA-PTX],
+                                 with which a C++ compiler builds the kernels as they are. The tests run them so. */
 
 #if !defined(__CUDACC__) && !defined(MIXPREC_CUDA_EMULATION) && !defined(MIXPREC_CUDA_API_ONLY)
 #error "mixprec_cuda.cuh needs nvcc or clang -x cuda; other compilers take the declarations: MIXPREC_CUDA_API_ONLY"
@@ -81,7 +81,8 @@ extern "C" {
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
-     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in an
+     MIXPREC_ERR_OVERLAP also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in
+     an
                           array that the call reads or writes, or is two at once
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
@@ -191,15 +192,16 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
    fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
-   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE. */
+   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE.
+   */
 size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                   void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
 
 /* For an optimiser that reads gradients still multiplied by the scaler's scale, *norm being their norm:
    *inverse_scale = mixprec_inverse_scale(scale), 1 without a scaler; *clip = mixprec_clip_coefficient(*norm *
-   *inverse_scale, max_norm); found_inf of the scaler is set when *norm is Inf or NaN. clip, inverse_scale and scaler may
-   be NULL. */
+   *inverse_scale, max_norm); found_inf of the scaler is set when *norm is Inf or NaN. clip, inverse_scale and scaler
+   may be NULL. */
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream);
 
@@ -250,9 +252,9 @@ typedef struct mixprec_cuda_quantized_blocks {
     float *inverse; /* ceil(rows / block_rows) rows of ceil(columns / 128) */
 } mixprec_cuda_quantized_blocks;
 
-/* As mixprec_quantize of every matrix of the list, to nearest even, with blocks of block_rows (1 or 128) x 128 elements:
-   each has the scale that mixprec_scale_of_amax has for its own amax, and leaves 1 / scale in inverse: the values
-   of a mixprec_scales {inverse, block_rows, 128}. dst is e4m3 or e5m2. dst, inverse and src must not overlap:
+/* As mixprec_quantize of every matrix of the list, to nearest even, with blocks of block_rows (1 or 128) x 128
+   elements: each has the scale that mixprec_scale_of_amax has for its own amax, and leaves 1 / scale in inverse: the
+   values of a mixprec_scales {inverse, block_rows, 128}. dst is e4m3 or e5m2. dst, inverse and src must not overlap:
    MIXPREC_ERR_OVERLAP. MIXPREC_ERR_RANGE for other block_rows. */
 mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks *list, size_t count,
                                             mixprec_dtype dst_type, mixprec_dtype src_type, size_t block_rows,
@@ -277,11 +279,11 @@ typedef struct mixprec_cuda_step {
 } mixprec_cuda_step;
 
 /* mixprec_sgd_step and mixprec_adam_step (Adam and AdamW) for a list of tensors, bit for bit: unscaling, clipping, the
-   update, and the weights as fp32 master with a narrowed copy, as low precision with any rounding, or with compensation,
-   in one pass. The step is that of `state`, which counts up unless the step is skipped; that of sgd or adam is ignored.
-   Stochastic rounding draws mixprec_random_bits(seed + step, offset + i) with this step. `device` may be NULL; what it
-   points to and the CPU would refuse (MIXPREC_ERR_SCALE, MIXPREC_ERR_OPTIMIZER) skips the step. grad and model may not
-   be f64 (MIXPREC_ERR_DTYPE); .isa must be 0. */
+   update, and the weights as fp32 master with a narrowed copy, as low precision with any rounding, or with
+   compensation, in one pass. The step is that of `state`, which counts up unless the step is skipped; that of sgd or
+   adam is ignored. Stochastic rounding draws mixprec_random_bits(seed + step, offset + i) with this step. `device` may
+   be NULL; what it points to and the CPU would refuse (MIXPREC_ERR_SCALE, MIXPREC_ERR_OPTIMIZER) skips the step. grad
+   and model may not be f64 (MIXPREC_ERR_DTYPE); .isa must be 0. */
 mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *list, size_t count,
                                      float inverse_scale, float clip, int found_inf,
                                      mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
@@ -1157,8 +1159,8 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_(const mixprec_cuda_item_ &item, int p
     return count == 8 && (item.whole >> p & 1);
 }
 
-/* The largest x of a block, or the sum, for thread 0, in a fixed order. All threads must come, and meet at another barrier
-   before they come again. */
+/* The largest x of a block, or the sum, for thread 0, in a fixed order. All threads must come, and meet at another
+   barrier before they come again. */
 template <bool sum, class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_reduce_(T x) {
     T *shared = (T *)(void *)mixprec_cuda_shared_();
     for (int distance = 16; distance; distance /= 2) {
@@ -1538,8 +1540,8 @@ static __global__ void mixprec_cuda_scale_of_amax_(float *scale, float *inverse,
     }
 }
 
-/* mixprec_delayed_scaling_update, a block for each. The largest: of the magnitudes that are no NaN, the first of equals,
-   amax before the history, as the CPU finds it. */
+/* mixprec_delayed_scaling_update, a block for each. The largest: of the magnitudes that are no NaN, the first of
+   equals, amax before the history, as the CPU finds it. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_delayed_scaling_(mixprec_delayed_scaling *scaling, float *amaxes) {
     mixprec_delayed_scaling *s = scaling + blockIdx.x;
@@ -1707,9 +1709,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_transpose_op_ &op, const
     op.tile(item, chunk);
 }
 
-/* A tile has a band of 128 columns: 16 rows of which each half of a warp has one, or, where blocks are square, 128 rows,
-   whose amax is found in a first pass; the second finds them in the cache. A thread has eight neighbours.
-   p: dst, src, inverse */
+/* A tile has a band of 128 columns: 16 rows of which each half of a warp has one, or, where blocks are square, 128
+   rows, whose amax is found in a first pass; the second finds them in the cache. A thread has eight neighbours. p: dst,
+   src, inverse */
 template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
     mixprec_dtype dst_type, src_type;
     int power_of_two;
@@ -1848,8 +1850,8 @@ static __device__ __attribute__((noinline, unused)) float mixprec_cuda_activate_
 }
 
 /* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. What is
-   common, f32, f16 or bf16 with nothing to be added, is short; the rest is there once, past which the four go round, not
-   four times in each of two dozen kernels: that took a third of the time to compile them. */
+   common, f32, f16 or bf16 with nothing to be added, is short; the rest is there once, past which the four go round,
+   not four times in each of two dozen kernels: that took a third of the time to compile them. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, float alpha, float beta,
                                             const float4 &sums, size_t local, size_t column, int count, size_t batch) {
     const bool nothing = alpha == 0 || g.k == 0;
@@ -1961,8 +1963,8 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
 }
 
 /* A tile of sums in shared memory, 8 floats between its rows and the kernel's arguments behind it, goes to C or to the
-   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took a fifth
-   of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
+   partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took a
+   fifth of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
 #define MIXPREC_CUDA_TILE_BYTES_(rows, columns) ((rows) * ((columns) + 8) * 4)
 static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0,
                                                                                 size_t batch, int rows, int columns) {
@@ -2263,9 +2265,9 @@ static __global__ void __launch_bounds__(128, 4)
 /* ---- MMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 3 stages, warps of 64 x 64 ---- */
 
 /* The rows of a tile are lines of 128 bytes of k, read by ldmatrix. `lines_are_k`, where an operand is not contiguous
-   along k: a tile is copied as it lies, in lines of one k and all rows, and a fragment gathers neighbouring k from them:
-   of 16 bits by ldmatrix.trans, of 8 by ldmatrix.trans of pairs of rows, which byte permutes take apart, of 32 by loads
-   of pairs of rows. A pair makes rows r and r + 8 of the instruction: see mixprec_cuda_mma_way_. */
+   along k: a tile is copied as it lies, in lines of one k and all rows, and a fragment gathers neighbouring k from
+   them: of 16 bits by ldmatrix.trans, of 8 by ldmatrix.trans of pairs of rows, which byte permutes take apart, of 32 by
+   loads of pairs of rows. A pair makes rows r and r + 8 of the instruction: see mixprec_cuda_mma_way_. */
 template <int kind> struct mixprec_cuda_mma_kind_;
 #define MIXPREC_CUDA_KIND_(kind, instruction, type, size)                                                              \
     template <> struct mixprec_cuda_mma_kind_<kind> {                                                                  \
@@ -2306,9 +2308,9 @@ template <int bytes, bool lines_are_k> MIXPREC_CUDA_DEV_ int mixprec_cuda_mma_sw
 
 /* The registers of a fragment, of 16 rows and 32 bytes of k, as the instruction wants them: 4 of A, or 2 of B and 2 of
    its next one. 8 bits from lines of k: registers 2 h, 2 h + 1 hold the bytes (k, row), (k, row + 1), (k + 1, row), ...
-   for k = 4 t and 4 t + 2 of half h. Decoded FP8: a register holds k = 4 t .. 4 t + 3 of its row. The order of k within an
-   instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two that
-   of 2 t + 8, 2 t + 9. */
+   for k = 4 t and 4 t + 2 of half h. Decoded FP8: a register holds k = 4 t .. 4 t + 3 of its row. The order of k within
+   an instruction is free if it is that of the other operand: 4 t, 4 t + 1 take the place of 2 t, 2 t + 1, the next two
+   that of 2 t + 8, 2 t + 9. */
 template <int kind, bool lines_are_k, bool is_b, int steps>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], const uint32_t (&from)[4], bool e5m2) {
     const int words = is_b ? 2 : 4, half = words / 2; /* half: registers of one 16-byte chunk of k */
@@ -2332,8 +2334,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], cons
         }
 }
 
-/* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base and
-   leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes zero. */
+/* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base
+   and leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes zero.
+   */
 template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cuda_mma_copy_ {
     enum {
         depth = 128 / bytes,
@@ -2481,7 +2484,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
         MIXPREC_CUDA_LOAD_A_(0);
     if (b_ahead)
         MIXPREC_CUDA_LOAD_B_(0, 0);
-        /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles too, so
+        /* While one fragment of B is multiplied the next one is loaded, and A's of the next step of k; across tiles
+           too, so
        that after a barrier there is something to multiply. */
 #pragma unroll 1
     for (uint32_t tile = 0; tile < tiles; tile++)
@@ -2627,7 +2631,8 @@ static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, 
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
 }
-/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own words. */
+/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own words.
+   */
 static mixprec_status mixprec_cuda_check_aligned_(const void *p, size_t size) {
     return mixprec_cuda_error_(size && (uintptr_t)p % size ? cudaErrorMisalignedAddress : cudaSuccess);
 }
@@ -2702,9 +2707,9 @@ static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<squ
 }
 
 /* What an operation does with the pointers of an item, for the checks: bits of those that must not be NULL, of those
-   that are written, and of those that lead to one value, not to n; the bytes of a value. p[0] may be p[1] where the sizes
-   are the same and `in_place`. `block_rows`: p[2] has a value for each block of that many rows and 128 columns. Of matrices:
-   the tiles that the operation takes them in. */
+   that are written, and of those that lead to one value, not to n; the bytes of a value. p[0] may be p[1] where the
+   sizes are the same and `in_place`. `block_rows`: p[2] has a value for each block of that many rows and 128 columns.
+   Of matrices: the tiles that the operation takes them in. */
 typedef struct mixprec_cuda_access_ {
     unsigned needed, written, single;
     size_t size[MIXPREC_CUDA_POINTERS_];
@@ -3268,9 +3273,9 @@ typedef struct mixprec_cuda_gemm_plan_ {
     size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
 } mixprec_cuda_gemm_plan_;
 
-/* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for which
-   A is gathered, and the fp8 units' kernels any such A, which is decoded: each layout costs half a second of compile time
-   a kind. */
+/* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for
+   which A is gathered, and the fp8 units' kernels any such A, which is decoded: each layout costs half a second of
+   compile time a kind. */
 template <int kind, int columns, bool a_alone = false, bool both = true>
 static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_of_(bool a_lines_are_k, bool b_lines_are_k) {
     if (a_lines_are_k && !b_lines_are_k && a_alone)
@@ -3303,8 +3308,8 @@ static bool mixprec_cuda_are_gemm_types_(mixprec_dtype a, mixprec_dtype b, mixpr
                                                 (mixprec_cuda_is_compute_type_(a) && mixprec_cuda_is_compute_type_(b)));
 }
 
-/* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the device
-   last. */
+/* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
+   device last. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                  const mixprec_cuda_gemm_options *options, mixprec_cuda_gemm_args_ *g,
                                                  mixprec_cuda_gemm_plan_ *plan, mixprec_cuda_extent_ extents[3]) {

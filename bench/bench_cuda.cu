@@ -1,6 +1,6 @@
 /* The benchmark of mixprec_cuda.cuh: make bench-cuda, on a machine with a GPU. GEMM in TFLOP/s for each dtype and path,
-   beside cuBLAS and cuBLASLt in the same run where they were found (BENCH_CUBLAS); A A^T of the CPU benchmark's size, all
-   of it and the lower triangle; the training kernels in GB/s beside what a copy reaches. Writes FILE.csv, with the
+   beside cuBLAS and cuBLASLt in the same run where they were found (BENCH_CUBLAS); A A^T of the CPU benchmark's size,
+   all of it and the lower triangle; the training kernels in GB/s beside what a copy reaches. Writes FILE.csv, with the
    columns of the CPU benchmark, and FILE.html, a page in its style.
 
        bench_cuda [--quick] [--out FILE]         FILE: build/bench/cuda

@@ -1,5 +1,5 @@
-/* What the reports are made of, HTML and SVG without scripts: sections, cards, panels of bars. For C and C++. Colours: one
-   accent for the library, grey for others, amber for limits. */
+/* What the reports are made of, HTML and SVG without scripts: sections, cards, panels of bars. For C and C++. Colours:
+   one accent for the library, grey for others, amber for limits. */
 #ifndef MIXPREC_BENCH_PAGE_H
 #define MIXPREC_BENCH_PAGE_H
 

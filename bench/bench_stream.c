@@ -1,7 +1,7 @@
-/* Arrays that stream through the library: in L1, in L2 and in DRAM, on every path, beside loops that only load and store
-   as many bytes. The fastest of those with vectors of up to the path's width counts: on Zen 4 in DRAM that is often the
-   one of 32 bytes, not of 64. Shared by conversion and by unscaling, whose figures mean the same. Cycles are those of the
-   core, whose clock a chain of additions finds around each sample. */
+/* Arrays that stream through the library: in L1, in L2 and in DRAM, on every path, beside loops that only load and
+   store as many bytes. The fastest of those with vectors of up to the path's width counts: on Zen 4 in DRAM that is
+   often the one of 32 bytes, not of 64. Shared by conversion and by unscaling, whose figures mean the same. Cycles are
+   those of the core, whose clock a chain of additions finds around each sample. */
 #include "bench.h"
 
 /* ---- loading and storing, and nothing else ---- */

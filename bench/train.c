@@ -1,13 +1,14 @@
 /* The training benchmark: a character-level language model, trained in fp32, fp16, bf16 and fp8, with and without what
-   each of them needs. `make train` builds and runs it; --help lists the options. It prints a table and writes results.csv
-   and report.html.
+   each of them needs. `make train` builds and runs it; --help lists the options. It prints a table and writes
+   results.csv and report.html.
 
-   Two models. An MLP: 8 characters of context, embeddings of 16 numbers, three hidden layers of 128 tanh units, a softmax
-   over the characters that occur. A transformer: windows of 32 characters, a pre-norm block of causal attention with four
-   heads and an MLP with GELU, 64 channels. Adam, 512 characters to predict in a step, 300 steps of a cosine schedule.
+   Two models. An MLP: 8 characters of context, embeddings of 16 numbers, three hidden layers of 128 tanh units, a
+   softmax over the characters that occur. A transformer: windows of 32 characters, a pre-norm block of causal attention
+   with four heads and an MLP with GELU, 64 channels. Adam, 512 characters to predict in a step, 300 steps of a cosine
+   schedule.
 
-   Every number that a real program would keep in low precision is kept in it: weights, activations and gradients have the
-   storage type of their mode. What PyTorch's autocast keeps in fp32 is fp32: the transformer's residual stream,
+   Every number that a real program would keep in low precision is kept in it: weights, activations and gradients have
+   the storage type of their mode. What PyTorch's autocast keeps in fp32 is fp32: the transformer's residual stream,
    normalisation and its parameters, embeddings, what is inside softmax and the loss. */
 #define _POSIX_C_SOURCE 200809L
 #define MIXPREC_IMPLEMENTATION
@@ -548,8 +549,8 @@ static void mlp_backward(run *r, const int32_t *contexts) {
 
 /* ---- the transformer ---- */
 
-/* The matrices of all windows and heads inside a tensor: elements from one row to the next, from one window to the next,
-   from one head to the next. */
+/* The matrices of all windows and heads inside a tensor: elements from one row to the next, from one window to the
+   next, from one head to the next. */
 typedef struct view {
     void *data;
     mixprec_dtype dtype;

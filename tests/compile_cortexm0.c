@@ -1,5 +1,5 @@
-/* The eight scalar conversions as external functions: built for Cortex-M0+ at -Os, they must fit in 768 bytes and need no
-   symbol from any library (make check-size). */
+/* The eight scalar conversions as external functions: built for Cortex-M0+ at -Os, they must fit in 768 bytes and need
+   no symbol from any library (make check-size). */
 #define MIXPREC_NO_STDLIB
 #include "../mixprec.h"
 

@@ -2,8 +2,8 @@
 
        int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-   that reads the input with the functions below, as if it had zeros without end, and ends the program by FUZZ_CHECK when
-   something is wrong. It runs in two ways:
+   that reads the input with the functions below, as if it had zeros without end, and ends the program by FUZZ_CHECK
+   when something is wrong. It runs in two ways:
 
        clang -g -fsanitize=fuzzer,address,undefined -I. -o fuzz tests/fuzz_<name>.c tests/implementation.c
        ./fuzz -max_total_time=60                       libFuzzer: inputs that reach new code are kept and changed

@@ -1,7 +1,7 @@
-/* Checkpoints of any bytes. The input says which items are saved, which are to be loaded, and how the stream is damaged in
-   between, or is the stream itself; the checksum may be mended, so that what lies behind it is reached. Whatever comes,
-   nothing is read beyond the stream or written beyond the items; on an error the items are as before, and on success they
-   hold what saving them gives again, byte for byte. How to run it: see fuzz.h. */
+/* Checkpoints of any bytes. The input says which items are saved, which are to be loaded, and how the stream is damaged
+   in between, or is the stream itself; the checksum may be mended, so that what lies behind it is reached. Whatever
+   comes, nothing is read beyond the stream or written beyond the items; on an error the items are as before, and on
+   success they hold what saving them gives again, byte for byte. How to run it: see fuzz.h. */
 #include "fuzz.h"
 
 enum { ITEMS = 5, LENGTH = 300, HISTORY = 7 };

@@ -1,5 +1,6 @@
-/* Conversions, statistics and quantisation with arguments of any kind, against mixprec_encode and mixprec_decode element
-   by element. What must be refused is, with a status that fits, and then nothing is written. How to run it: see fuzz.h. */
+/* Conversions, statistics and quantisation with arguments of any kind, against mixprec_encode and mixprec_decode
+   element by element. What must be refused is, with a status that fits, and then nothing is written. How to run it: see
+   fuzz.h. */
 #include "fuzz.h"
 
 enum { MOST = 700 };

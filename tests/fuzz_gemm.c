@@ -1,7 +1,7 @@
 /* mixprec_gemm_ex with descriptors of any kind: fields that fit together, and fields that do not. A descriptor that the
-   contract allows must give, bit for bit, what a plain loop in the documented order gives, on whichever instruction set,
-   rows, tasks and workspace it asks for, and change no other byte; one that it does not allow must be refused for a reason
-   that is there, and change nothing. How to run it: see fuzz.h.
+   contract allows must give, bit for bit, what a plain loop in the documented order gives, on whichever instruction
+   set, rows, tasks and workspace it asks for, and change no other byte; one that it does not allow must be refused for
+   a reason that is there, and change nothing. How to run it: see fuzz.h.
 
    The loop is written from the comments in [API], on scalars. Activations but the first two are the library's own, in
    portable C, one row at a time: test_gemm_ex.c compares those with long double. */

@@ -1,5 +1,5 @@
-/* Policies from any text: nothing beyond its end is read, what is accepted prints, and parses again to the same; texts of
-   the grammar mean what they say. How to run it: see fuzz.h. */
+/* Policies from any text: nothing beyond its end is read, what is accepted prints, and parses again to the same; texts
+   of the grammar mean what they say. How to run it: see fuzz.h. */
 #include "fuzz.h"
 
 typedef struct word {

@@ -217,7 +217,8 @@ ORACLE_FUNCTION uint32_t oracle_round(const oracle_place *place, mixprec_round r
                                       uint32_t random) {
     const oracle_format *format = place->format;
     uint32_t max = oracle_max(format, place->negative);
-    /* With one significant bit, all powers are odd: of two equally near ones, IEEE 754-2019, 4.3.1, takes the larger. */
+    /* With one significant bit, all powers are odd: of two equally near ones, IEEE 754-2019, 4.3.1, takes the larger.
+       */
     int odd = place->lower % 2 == 1 || format->family == ORACLE_POWERS;
     int outward = 0; /* to the neighbour farther from zero */
     if (place->is_nan)

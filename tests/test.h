@@ -11,9 +11,10 @@
            return test_summary();
        }
 
-   Each test_begin .. test_end counts as one test, whatever the number of CHECKs in it; its first five failures are printed.
-   Arguments: --quick sets test_quick, where a test may use a sample instead of all inputs; --filter TEXT runs only the tests
-   whose names contain TEXT. The last line is `N passed, M failed, K skipped`; the exit status is 1 if any failed. */
+   Each test_begin .. test_end counts as one test, whatever the number of CHECKs in it; its first five failures are
+   printed. Arguments: --quick sets test_quick, where a test may use a sample instead of all inputs; --filter TEXT runs
+   only the tests whose names contain TEXT. The last line is `N passed, M failed, K skipped`; the exit status is 1 if
+   any failed. */
 #ifndef MIXPREC_TEST_H
 #define MIXPREC_TEST_H
 

@@ -1,6 +1,6 @@
 /* The CONVERT room on every path that this CPU has: every float to the formats that GEMM takes and, on the best path
-   alone, to most of the others; all pairs of types, all modes and policies, scaling, lengths, alignment, memory bounds, in
-   place, the stochastic stream, its splits and its mean, the caller's floating-point environment; and mixprec_stats.
+   alone, to most of the others; all pairs of types, all modes and policies, scaling, lengths, alignment, memory bounds,
+   in place, the stochastic stream, its splits and its mean, the caller's floating-point environment; and mixprec_stats.
    Every float and the statistics are compared with oracle.h; the rest with mixprec_encode, mixprec_decode and
    mixprec_random_bits, which test_scalar.c compares with it. --quick takes a sample of the floats. */
 #define _GNU_SOURCE
@@ -138,8 +138,8 @@ static uint64_t quiet(uint64_t x) {
     return x % ORACLE_SIGN > ORACLE_INF ? x | ORACLE_QUIET : x;
 }
 
-/* x * scale as a double's pattern: rounded to fp32, or to f64 when the source is f64. x87 rounds to 53 bits meanwhile, once
-   but for subnormal products: there README allows the second rounding, and this reference has it, too. */
+/* x * scale as a double's pattern: rounded to fp32, or to f64 when the source is f64. x87 rounds to 53 bits meanwhile,
+   once but for subnormal products: there README allows the second rounding, and this reference has it, too. */
 static uint64_t product(uint64_t x, mixprec_dtype source, float scale) {
     volatile double factor, result; /* each operation by itself, rounded as it is written */
     if (x % ORACLE_SIGN >= ORACLE_INF)
@@ -264,7 +264,8 @@ static void fill_groups(void *array, mixprec_dtype type, size_t n) {
 
 /* ---- values ---- */
 
-/* Time is short: fp6 follows fp4, and the small IEEE formats follow E5M2 and FNUZ, in all but the numbers of their tables. */
+/* Time is short: fp6 follows fp4, and the small IEEE formats follow E5M2 and FNUZ, in all but the numbers of their
+   tables. */
 static int every_float(const oracle_format *format) {
     return format - oracle_formats < ORACLE_GEMM_FORMATS || (format->family != ORACLE_IEEE && format->bits != 6);
 }
@@ -553,8 +554,8 @@ static void test_stochastic(mixprec_dtype to, mixprec_dtype from) {
 }
 
 /* Is the mean of what x becomes x itself? Between two codes x is rounded up with a probability f, and of n draws the
-   share that goes up has a standard deviation of sqrt(f (1 - f) / n). It must lie within five of them: a correct generator
-   fails once in 1.7 million such tests, and so for one seed in 60000 of those that could stand here. */
+   share that goes up has a standard deviation of sqrt(f (1 - f) / n). It must lie within five of them: a correct
+   generator fails once in 1.7 million such tests, and so for one seed in 60000 of those that could stand here. */
 static void test_unbiased(const oracle_format *format) {
     const size_t count = test_quick ? 1 << 16 : 1 << 20;
     static const double fractions[] = {0.5, 0.25, 1.0 / 3, 0.9, 0.01};
@@ -597,8 +598,8 @@ static void test_unbiased(const oracle_format *format) {
 
 /* ---- statistics ---- */
 
-/* x^2 + sum, not negative, to the nearest float, by integers: both as multiples of 2^exponent below 2^62, the smaller one
-   shifted to the other's exponent, with a last bit that says whether something was lost. */
+/* x^2 + sum, not negative, to the nearest float, by integers: both as multiples of 2^exponent below 2^62, the smaller
+   one shifted to the other's exponent, with a last bit that says whether something was lost. */
 static float add_square(float x, float sum) {
     uint64_t parts[2], total, rest, half;
     int exponents[2], large, shift, i;
@@ -847,8 +848,8 @@ static void test_stats_ties(void) {
     check_stats(source, MIXPREC_F32, 64, MIXPREC_E4M3, options);
 }
 
-/* More exponents than the counters of a vector's places hold, at each place always the same one; those of the second half
-   are far from the first. */
+/* More exponents than the counters of a vector's places hold, at each place always the same one; those of the second
+   half are far from the first. */
 static void test_stats_long(void) {
     enum { count = 40960 };
     static float source[count];

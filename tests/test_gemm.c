@@ -637,8 +637,9 @@ static unsigned few_rows_share(void) {
     return runs_here(MIXPREC_ISA_AVX512) ? 1 : 4;
 }
 
-/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 6, 8, 16 and 32
-   rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values that show a wrong widening, and NaN beyond every edge. */
+/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 6, 8, 16 and
+   32 rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values that show a wrong widening, and NaN beyond every
+   edge. */
 static int only_fp8; /* as B */
 static void test_few_rows(void) {
     static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300};
@@ -663,9 +664,9 @@ static void test_few_rows(void) {
     }
 }
 
-/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own. With k along
-   them a chunk ends within a line; with n along them there are several blocks of columns, of which the last might be as
-   narrow as a part of a line. */
+/* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own. With k
+   along them a chunk ends within a line; with n along them there are several blocks of columns, of which the last might
+   be as narrow as a part of a line. */
 static void test_few_rows_lines(void) {
     static const size_t ms[] = {1, 2, 4, 6, 9};
     unsigned shift;
@@ -699,8 +700,8 @@ static void test_few_rows_without_vbmi(void) {
 }
 #endif
 
-/* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every product
-   is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
+/* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every
+   product is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
 static void test_few_rows_minus_zero(void) {
     static double few_a[20 * 9], few_b[9 * 40], few_c[20 * 40];
     size_t m, k, i, path;

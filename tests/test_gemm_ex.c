@@ -508,8 +508,8 @@ static double *left, *right, *results; /* op(A) row by row, op(B) column by colu
 static uint64_t *expected[2];          /* [fused] */
 static size_t left_capacity, right_capacity, results_capacity, expected_capacity[2];
 
-/* One operation. Sums and products of two floats, rounded to double first, come out as if they had been rounded to float
-   at once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995). */
+/* One operation. Sums and products of two floats, rounded to double first, come out as if they had been rounded to
+   float at once: 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?", SIGNUM 30(3), 1995). */
 static double rounded_to(int in_f64, double x) {
     volatile double y = x; /* volatile: no contraction */
     return in_f64 ? y : f32(y);
@@ -773,7 +773,8 @@ static int same_code(uint64_t got, uint64_t want) { /* equal bits, or both NaN *
     return got == want || (is_nan(decode(got, c.type)) && is_nan(decode(want, c.type)));
 }
 
-/* Rows row_begin .. row_end of C are as expected; not one other byte has changed. Leaves C as it was before the call. */
+/* Rows row_begin .. row_end of C are as expected; not one other byte has changed. Leaves C as it was before the call.
+   */
 static void check_c(int fused, size_t row_begin, size_t row_end) {
     size_t l, i, j;
     int wrong = 0;

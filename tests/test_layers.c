@@ -1,5 +1,5 @@
-/* Tests of the layers: activations, softmax, cross-entropy, normalisation, bias, embedding, dropout, convolution; and of
-   the elementary functions below them.
+/* Tests of the layers: activations, softmax, cross-entropy, normalisation, bias, embedding, dropout, convolution; and
+   of the elementary functions below them.
 
        cc -O2 -std=gnu11 tests/test_layers.c -lm && ./a.out [--quick] [--filter TEXT]
 
@@ -146,7 +146,8 @@ static const mixprec_activation activations[] = {MIXPREC_ACTIVATION_RELU, MIXPRE
                                                  MIXPREC_ACTIVATION_TANH};
 #define ACTIVATION_COUNT 5
 
-/* How far from the exact result they may be, in ulp, and their slopes where x is not between -2 and 0; there, by 2.5e-7. */
+/* How far from the exact result they may be, in ulp, and their slopes where x is not between -2 and 0; there, by
+   2.5e-7. */
 static const double bounds[][ACTIVATION_COUNT] = {{0, 6, 3, 3, 3}, {0, 6, 6, 6, 6}};
 
 /* Below 2^-14 the first two terms of their series are exact enough, and quick. */

@@ -3,8 +3,8 @@
        cc -O2 -std=gnu11 tests/test_optim.c -lm && ./a.out [--quick] [--filter TEXT]
 
    The oracle is the documented arithmetic one element at a time, every operation stored to a volatile float, square
-   roots from libm, constants in long double; narrowing by mixprec_encode, which has a test of its own. A second one works
-   in double, and tells whether the formulas train. */
+   roots from libm, constants in long double; narrowing by mixprec_encode, which has a test of its own. A second one
+   works in double, and tells whether the formulas train. */
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
@@ -76,7 +76,7 @@ typedef struct step_case {
     const mixprec_sgd *sgd;
     mixprec_dtype grad_type, model_type;
     int has_master, has_compensation;
-    int bare; /* weights of 0 and second moments of any bits but a sign, some Inf: the last bit of each quotient shows */
+    int bare; /* weights of 0, second moments of any bits but a sign, some Inf: the last bit of each quotient shows */
     mixprec_round round;
     mixprec_overflow overflow;
     size_t n, shift;

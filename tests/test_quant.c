@@ -252,8 +252,8 @@ static void test_saturation(void) {
             }
 }
 
-/* fp8 of all exponents and mantissas: of floats the upper halves, before, on and after whatever is a tie. Several strips,
-   one of them with a NaN. */
+/* fp8 of all exponents and mantissas: of floats the upper halves, before, on and after whatever is a tie. Several
+   strips, one of them with a NaN. */
 static void test_fp8_codes(void) {
     static const uint32_t rests[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
     static const float given[] = {1, 0.37f, 0x1p-126f};

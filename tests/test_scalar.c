@@ -1,6 +1,6 @@
-/* The SCALAR room: every float to the formats that GEMM takes, a sample of them to the others; doubles beside every value
-   and every middle, all decodes, every rounding mode and overflow policy, classification, comparison, neighbours, the
-   random bits; and the small functions that describe formats and instruction sets. The answers come from oracle.h.
+/* The SCALAR room: every float to the formats that GEMM takes, a sample of them to the others; doubles beside every
+   value and every middle, all decodes, every rounding mode and overflow policy, classification, comparison, neighbours,
+   the random bits; and the small functions that describe formats and instruction sets. The answers come from oracle.h.
    --quick takes a smaller sample of the floats, everything else stays whole. */
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
@@ -421,7 +421,8 @@ static const classify_functions classifiers[] = {
     CLASSIFY_ROW(e2m1, MIXPREC_E2M1)};
 #define CLASSIFIERS (sizeof classifiers / sizeof classifiers[0])
 
-/* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0 first. */
+/* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0 first.
+   */
 typedef struct number {
     double value;
     uint32_t code;

@@ -1,10 +1,11 @@
-/* Every float to f16, bf16, e4m3 and e5m2, in every mode but stochastic and with every overflow policy, on the best path
-   of this CPU against portable C, which the proofs and test_convert.c compare with specifications. Hours in an emulator,
-   minutes on a machine: so it is no part of `make test`.
+/* Every float to f16, bf16, e4m3 and e5m2, in every mode but stochastic and with every overflow policy, on the best
+   path of this CPU against portable C, which the proofs and test_convert.c compare with specifications. Hours in an
+   emulator, minutes on a machine: so it is no part of `make test`.
 
        cc -O2 -std=gnu11 -pthread tests/whole_convert.c && ./a.out [--quick] [--filter TEXT]
 
-   Runs on all CPUs (--quick: one block of floats in 61). Shows how far it is, a line for each mode and policy, and a summary as tests/test.h does. */
+   Runs on all CPUs (--quick: one block of floats in 61). Shows how far it is, a line for each mode and policy, and a
+   summary as tests/test.h does. */
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 

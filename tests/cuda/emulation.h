@@ -5,8 +5,8 @@
        one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
        an order drawn anew at each meeting.
      - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
-       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. cp.async fills its target with NaN at once and
-       brings the data no earlier than the wait.
+       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory.
+       cp.async fills its target with NaN at once and brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
      - Conversions return NaNs with another payload than the library promises, as hardware may.
 
@@ -536,8 +536,8 @@ template <int pending> static void mixprec_cuda_copy_wait_(void) {
     copies.swap(later);
 }
 
-/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5, tested by CuTe's layouts in test_cuda.cpp: lane 4 r + c has, of A, rows r and r + 8, of B column r; the words
-   of its k are c and c + 4 of the eight words of a row. */
+/* The fragments of mma.sync, PTX ISA 9.0, 9.7.14.5, tested by CuTe's layouts in test_cuda.cpp: lane 4 r + c has, of A,
+   rows r and r + 8, of B column r; the words of its k are c and c + 4 of the eight words of a row. */
 struct emulation_mma {
     const uint32_t *a, *b;
     void *d;

@@ -213,10 +213,11 @@ static void test_fp8_pairs(void) {
 /* ---- instructions ---- */
 
 /* Which lane has which element, from a source that neither the kernels nor the emulation come from: the layouts of CuTe
-   in CUTLASS 4.7 (cute/atom/mma_traits_sm80.hpp: SM80_16x8x16_F32F16F16F32_TN and the BF16 one, _16x8x8_F32TF32TF32F32_TN,
-   _16x8x32_S32S8S8S32_TN, with SM80_16x8_Row for C; mma_traits_sm89.hpp: SM89_16x8x32_F32E4M3E4M3F32_TN and the mixed
-   ones; mma_traits_sm120.hpp has the same for sm_120). Value v of lane t is element index % M of the rows, index / M of
-   the columns, index being the sum of the digits of t, base 4 and 8, and of v, base values[], times their strides. */
+   in CUTLASS 4.7 (cute/atom/mma_traits_sm80.hpp: SM80_16x8x16_F32F16F16F32_TN and the BF16 one,
+   _16x8x8_F32TF32TF32F32_TN, _16x8x32_S32S8S8S32_TN, with SM80_16x8_Row for C; mma_traits_sm89.hpp:
+   SM89_16x8x32_F32E4M3E4M3F32_TN and the mixed ones; mma_traits_sm120.hpp has the same for sm_120). Value v of lane t
+   is element index % M of the rows, index / M of the columns, index being the sum of the digits of t, base 4 and 8, and
+   of v, base values[], times their strides. */
 typedef struct {
     int lanes[2], values[3], strides[3];
 } fragment_layout;
@@ -315,9 +316,9 @@ static void test_fragments(void) {
     release(registers);
 }
 
-/* ldmatrix: CuTe's SM75_U32x4_LDSM_N and SM75_U16x8_LDSM_T (cute/atom/copy_traits_sm75.hpp). Bits 128 t .. of all are the
-   row that lane t names; its register r gets bits 32 t + 1024 r .., transposed: its half h of register r bits
-   256 (t % 4) + 16 (t / 4) + 128 h + 1024 r .. */
+/* ldmatrix: CuTe's SM75_U32x4_LDSM_N and SM75_U16x8_LDSM_T (cute/atom/copy_traits_sm75.hpp). Bits 128 t .. of all are
+   the row that lane t names; its register r gets bits 32 t + 1024 r .., transposed: its half h of register r bits 256
+   (t % 4) + 16 (t / 4) + 128 h + 1024 r .. */
 static __global__ void matrices(uint16_t *halves) {
     uint16_t *shared = (uint16_t *)(void *)mixprec_cuda_shared_();
     uint32_t x[4], y[4], lane = threadIdx.x, row = (lane * 5 + 3) % 32; /* rows lie in disorder */
@@ -1018,8 +1019,8 @@ static void test_gemm_layouts(void) {
 #endif
 }
 
-/* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked above;
-   here on the same numbers. Where every sum is exact, small integers, they and the CPU agree bit for bit. */
+/* The reference path and the default one: each within the bound of what is exact, hence of each other, is checked
+   above; here on the same numbers. Where every sum is exact, small integers, they and the CPU agree bit for bit. */
 static void test_gemm_paths(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_I8};
     int trial;
