@@ -1579,8 +1579,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
    (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to
    lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow
-   policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. Nothing is allocated, and the bits are
-   the same on every instruction set and compiler. Matrices are rows x columns, without gaps.
+   policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. The bits are the same on every
+   instruction set and compiler. Nothing is allocated; blocks wait on the stack, at most 26 KB (the backward passes of
+   norms; 6 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
