@@ -1580,8 +1580,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to
    lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow
    policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. The bits are the same on every
-   instruction set and compiler. Nothing is allocated; blocks wait on the stack, at most 26 KB (the backward passes of
-   norms; 6 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   instruction set and compiler. Nothing is allocated; blocks wait on the stack, about 25 KB at most (the backward
+   passes of norms, with gcc -O2; 6 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -2040,8 +2040,8 @@ typedef struct mixprec_tally_ {
     double wide_vanishing, wide_normal; /* the second and third, also of f32 */
     int wide;                           /* do the kernels from f64 know the format? */
     /* Numbers between these are no extremes, do not overflow, and their squares fit fp32; those above `usual`, too,
-       stay normal. All three as the upper 16 bits of twice the bits of fp32: 8 bits of exponent, 7 of mantissa, a zero.
-       */
+       stay normal. All three as the upper 16 bits of twice the bits of fp32: 8 bits of exponent, 7 of mantissa, a
+       zero. */
     uint16_t low, high, usual;
 } mixprec_tally_;
 
@@ -4444,8 +4444,8 @@ MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
 
 /* Products of up to 6 rows, in a panel of A with a_step bytes from one k to the next, and panels of 64 bytes of columns
    of B, b_panel bytes apart and b_step from one k to the next. Rows of sums are ld bytes apart; `starts`: from 0. With
-   3 and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under way.
-   */
+   3 and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under
+   way. */
 MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step,
                                             const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld,
                                             int starts, int wide) {
@@ -5163,8 +5163,8 @@ static const uint64_t *mixprec_fp8_table_(mixprec_dtype type) {
 #endif
 }
 
-/* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. MSVC knows no names.
-   */
+/* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. MSVC knows no
+   names. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i codes, const uint64_t *table) {
     const __m512i low = _mm512_loadu_si512(table), high = _mm512_loadu_si512(table + 8);
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -5263,8 +5263,8 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         break;
     case MIXPREC_E5M2:
         for (i = 0; i < n; i += 16) {
-            /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower ones
-               */
+            /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower
+               ones */
             const __m256i upper = _mm256_setr_epi64x((int64_t)0x0380028001800080, (int64_t)0x0780068005800480,
                                                      (int64_t)0x0B800A8009800880, (int64_t)0x0F800E800D800C80);
             __m256i x = _mm256_broadcastsi128_si256(
@@ -5801,8 +5801,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
 }
 
 /* From bf16, by 36 operations for 64 elements, of which a cycle of Zen 4 takes two: the magnitudes at even and odd
-   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits them.
-   */
+   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits
+   them. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                        const char *src, size_t n, size_t block,
                                                                        const float *factors, uint32_t *amax) {
@@ -6500,8 +6500,8 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
         while (at < end) {
             size_t stop, q, k;
             if (at == line_end) {
-                /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of B.
-                   */
+                /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of
+                   B. */
                 const char *ahead =
                     (const char *)((uintptr_t)b + at + lead +
                                    (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
@@ -6626,8 +6626,8 @@ typedef struct mixprec_direct_across_ {
     const uint64_t *table; /* mixprec_fp8_table_ */
 } mixprec_direct_across_;
 
-/* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is there.
-   */
+/* rows x columns of fp32, `columns` a multiple of 16, from B's rows, `stride` bytes apart; zeros beyond what is
+   there. */
 MIXPREC_AVX512_ static void mixprec_direct_fill_avx512_(float *to, size_t rows, size_t columns, const char *b,
                                                         mixprec_dtype type, size_t stride, size_t rows_there,
                                                         size_t columns_there) {
@@ -7454,8 +7454,8 @@ MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dty
     return vld1q_f32((const float *)p);
 }
 
-/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are zeros.
-   */
+/* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are
+   zeros. */
 MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load_edge_neon_(const void *p, mixprec_dtype type, size_t there,
                                                           const int wide) {
     const size_t lanes = wide ? 2 : 4;
@@ -8693,8 +8693,8 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
                       mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
 }
 
-/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns columns.
-   */
+/* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns
+   columns. */
 static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const float *a,
                                  size_t rows, size_t column, size_t columns, size_t p, size_t depth, float *t,
                                  size_t ldt, int first, char *scratch) {

@@ -192,8 +192,8 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
    fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
-   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else MIXPREC_ERR_WORKSPACE.
-   */
+   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else
+   MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                   void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
@@ -2170,8 +2170,8 @@ template <class F> MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_b_(F &f, const float
 }
 
 #define MIXPREC_CUDA_WMMA_STEPS_ 4
-/* Layout: step of k, row, element, so that every fragment begins at a multiple of 32 bytes; 16 bytes of padding a row.
-   */
+/* Layout: step of k, row, element, so that every fragment begins at a multiple of 32 bytes; 16 bytes of padding a
+   row. */
 template <int kind>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_wmma_load_(typename mixprec_cuda_wmma_kind_<kind>::element *tile,
                                                const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0,
@@ -2335,8 +2335,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], cons
 }
 
 /* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base
-   and leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes zero.
-   */
+   and leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes
+   zero. */
 template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cuda_mma_copy_ {
     enum {
         depth = 128 / bytes,
@@ -2631,8 +2631,8 @@ static bool mixprec_cuda_overlap_(const void *a, size_t a_bytes, const void *b, 
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes && b_bytes && (x <= y ? y - x < a_bytes : x - y < b_bytes);
 }
-/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own words.
-   */
+/* An access that is not aligned would end all of the process's work on the device: it is refused in CUDA's own
+   words. */
 static mixprec_status mixprec_cuda_check_aligned_(const void *p, size_t size) {
     return mixprec_cuda_error_(size && (uintptr_t)p % size ? cudaErrorMisalignedAddress : cudaSuccess);
 }

@@ -113,8 +113,8 @@ ORACLE_FUNCTION uint32_t oracle_beyond(const oracle_format *format, int negative
     return format->family == ORACLE_FNUZ ? 0x80 : oracle_signed(format, negative, format->finite);
 }
 
-/* The value of a finite code >= 0; that of format->finite is where the next value would lie if the range did not end.
-   */
+/* The value of a finite code >= 0; that of format->finite is where the next value would lie if the range did not
+   end. */
 ORACLE_FUNCTION double oracle_value(const oracle_format *format, uint32_t code) {
     uint32_t binade = 1u << format->mantissa_bits, exponent = code / binade, mantissa = code % binade;
     int last_place = (exponent ? (int)exponent : 1) - format->bias - format->mantissa_bits;
@@ -217,8 +217,8 @@ ORACLE_FUNCTION uint32_t oracle_round(const oracle_place *place, mixprec_round r
                                       uint32_t random) {
     const oracle_format *format = place->format;
     uint32_t max = oracle_max(format, place->negative);
-    /* With one significant bit, all powers are odd: of two equally near ones, IEEE 754-2019, 4.3.1, takes the larger.
-       */
+    /* With one significant bit, all powers are odd: of two equally near ones, IEEE 754-2019, 4.3.1, takes the
+       larger. */
     int odd = place->lower % 2 == 1 || format->family == ORACLE_POWERS;
     int outward = 0; /* to the neighbour farther from zero */
     if (place->is_nan)

@@ -201,8 +201,8 @@ static void compare(const void *got, const void *want, mixprec_dtype to, const v
                   (unsigned long long)get(want, to, i));
 }
 
-/* Through a pointer that the compiler cannot see through, so that no arithmetic moves across a change of environment.
-   */
+/* Through a pointer that the compiler cannot see through, so that no arithmetic moves across a change of
+   environment. */
 static mixprec_status (*volatile convert)(void *, mixprec_dtype, const void *, mixprec_dtype, size_t,
                                           const mixprec_convert_options *) = mixprec_convert_ex;
 

@@ -773,8 +773,8 @@ static int same_code(uint64_t got, uint64_t want) { /* equal bits, or both NaN *
     return got == want || (is_nan(decode(got, c.type)) && is_nan(decode(want, c.type)));
 }
 
-/* Rows row_begin .. row_end of C are as expected; not one other byte has changed. Leaves C as it was before the call.
-   */
+/* Rows row_begin .. row_end of C are as expected; not one other byte has changed. Leaves C as it was before the
+   call. */
 static void check_c(int fused, size_t row_begin, size_t row_end) {
     size_t l, i, j;
     int wrong = 0;

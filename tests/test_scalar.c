@@ -421,8 +421,8 @@ static const classify_functions classifiers[] = {
     CLASSIFY_ROW(e2m1, MIXPREC_E2M1)};
 #define CLASSIFIERS (sizeof classifiers / sizeof classifiers[0])
 
-/* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0 first.
-   */
+/* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0
+   first. */
 typedef struct number {
     double value;
     uint32_t code;
