@@ -9911,6 +9911,13 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
 /* Elements of a row that stay on the stack between its passes; what is needed of longer ones is computed twice. */
 enum { MIXPREC_KEPT_ = 4 * MIXPREC_BLOCK_ };
 
+/* sum = x + y, n numbers. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
+    size_t j;
+    for (j = 0; j < n; j += MIXPREC_FLOATS_)
+        MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
+}
+
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
 MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
@@ -10417,10 +10424,10 @@ MIXPREC_BOTH_(mixprec_norm_run_, (const mixprec_kernels_ *kernels, const mixprec
 
 /* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma in f32: dx = rstd (g -
    mean g - h mean(g h)), without mean g for RMS norm. */
-MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const float *g, const float *h, const mixprec_f64s_ *rstd,
-                                                  const mixprec_f64s_ *mean_g, const mixprec_f64s_ *along) {
-    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g), b = MIXPREC_LOAD_F32S_(h);
-    mixprec_f64s_ z = ((MIXPREC_TO_F64S_(a) - *mean_g) - MIXPREC_TO_F64S_(b) * *along) * *rstd;
+MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const mixprec_f32s_ *g, const mixprec_f32s_ *h,
+                                                  const mixprec_f64s_ *rstd, const mixprec_f64s_ *mean_g,
+                                                  const mixprec_f64s_ *along) {
+    mixprec_f64s_ z = ((MIXPREC_TO_F64S_(*g) - *mean_g) - MIXPREC_TO_F64S_(*h) * *along) * *rstd;
     MIXPREC_STORE_F32S_(dx, MIXPREC_TO_F32S_(z));
 }
 MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
@@ -10468,10 +10475,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *n
                         if (pass) {
                             const mixprec_f64s_ mean_g = *(const mixprec_f64s_at_ *)(sums[MIXPREC_G_].at + j);
                             const mixprec_f64s_ along = *(const mixprec_f64s_at_ *)(sums[MIXPREC_GH_].at + j);
-                            float g_at[MIXPREC_WIDTH_], h_at[MIXPREC_WIDTH_];
-                            MIXPREC_STORE_F32S_(g_at, g);
-                            MIXPREC_STORE_F32S_(h_at, h);
-                            mixprec_norm_gradient_(to + j, g_at, h_at, &scale, &mean_g, &along);
+                            mixprec_norm_gradient_(to + j, &g, &h, &scale, &mean_g, &along);
                             continue;
                         }
                         wide_g = MIXPREC_TO_F64S_(g);
@@ -10512,8 +10516,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_add_row_(float *sums, size_t first, cons
     t.type = MIXPREC_F32;
     from = mixprec_view_(buffer, &t, first, n, 0);
     to = mixprec_place_(buffer, &t, first, n);
-    for (j = 0; j < n && !h; j += MIXPREC_FLOATS_)
-        MIXPREC_STORE_(to + j, MIXPREC_LOAD_(from + j) + MIXPREC_LOAD_(dy + j));
+    if (!h)
+        mixprec_add_floats_(to, from, dy, n);
     for (j = 0; j < n && h; j += MIXPREC_WIDTH_) {
         const mixprec_f32s_ sum = MIXPREC_LOAD_F32S_(from + j), d = MIXPREC_LOAD_F32S_(dy + j);
         const mixprec_f32s_ other = MIXPREC_LOAD_F32S_(h + j);
@@ -10560,8 +10564,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
                 }
                 if (pass) {
                     to = mixprec_place_(dy_buffer, &norm->dx, index, count);
-                    for (j = 0; j < count; j += MIXPREC_WIDTH_)
-                        mixprec_norm_gradient_(to + j, g + j, h + j, &scale, &mean_g, &mean_gh);
+                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
+                        const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g + j), b = MIXPREC_LOAD_F32S_(h + j);
+                        mixprec_norm_gradient_(to + j, &a, &b, &scale, &mean_g, &mean_gh);
+                    }
                     mixprec_write_(&norm->dx, index, to, count);
                     continue;
                 }
@@ -10590,13 +10596,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ 
 MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
 /* ---- bias, embedding, dropout ---- */
-
-/* sum = x + y, n numbers. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
-    size_t j;
-    for (j = 0; j < n; j += MIXPREC_FLOATS_)
-        MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
-}
 
 MIXPREC_FORCE_INLINE_ void mixprec_bias_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
                                                 mixprec_tensor_ bias, size_t rows, size_t columns) {
