@@ -1332,9 +1332,9 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
    types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
    AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
-   error; nor has it any with a packed B, with up to 16 rows of A, or, with MIXPREC_NO_STDLIB, without a workspace. The
-   x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not used, for want of
-   a machine to test them on. */
+   error; nor has it any with a packed B, with up to 16 rows of A or columns of B, or, with MIXPREC_NO_STDLIB, without a
+   workspace. The x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not
+   used, for want of a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -1801,6 +1801,10 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_HAS_NEON_ 1
 #endif
 #endif
+/* Kernels for few rows come with them. */
+#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+#define MIXPREC_HAS_FEW_ 1
+#endif
 /* And which dot-product units: those that the compiler has intrinsics for. */
 #if defined(MIXPREC_HAS_AVX512_) && !defined(MIXPREC_NO_GEMM) && defined(__GNUC__)
 #if (defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && __GNUC__ >= 10)
@@ -2128,12 +2132,12 @@ typedef struct mixprec_kernels_ {
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
     /* For mixprec_gemm_few_: sums = or, unless it `starts`, += the products of up to as many rows as a panel of A may
        have, a_step bytes from one k to the next, and panels of 64 bytes of columns of B, b_panel bytes apart and b_step
-       from one k to the next. Rows of sums are ld bytes apart. For part of a chunk: the sums go on from what is there. */
+       from one k to the next. Rows of sums are ld bytes apart. A chunk may come in parts. */
     void (*few)(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step, const char *b, size_t b_step,
                 size_t b_panel, char *sums, size_t ld, int starts, int wide);
     /* The same for a panel of A of 1, 2 or 4 rows, whole chunks but for the end of k, and a B whose rows, `stride`
-       bytes apart, run along k: the first MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each row
-       of sums. */
+       bytes apart, run along k: the first MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each
+       row of sums. */
     void (*across)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, const char *b,
                    size_t stride, char *sums, int starts);
     size_t few_rows[2]; /* by `wide`: up to so many rows, where not `direct`, these two may be used */
@@ -3070,7 +3074,7 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
                 ((float *)dst)[p * width + i] = 0;
 }
 
-#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+#if defined(MIXPREC_HAS_FEW_)
 /* What `across` needs at edges: at most 64 bytes of each of `height` rows of B, `columns` of which are there, in lines
    of 64, with zeros for rows and bytes that are not there; */
 static void mixprec_across_fill_part_(char *line, size_t height, const char *b, size_t stride, size_t columns,
@@ -7740,9 +7744,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_fill_neon_(char *line, size_t height, 
     }
 }
 
-/* As mixprec_across_body_avx2_: the vectors' lanes are columns, and a line of 64 bytes of each row of B goes by way of a
-   buffer. For an element of B and one row of A llvm-mca counts, on a Neoverse N1, .38 cycles in f32 and bf16, .53 in f16
-   and e5m2, .94 in e4m3. */
+/* As mixprec_across_body_avx2_: the vectors' lanes are columns, and a line of 64 bytes of each row of B goes by way of
+   a buffer. For an element of B and one row of A llvm-mca counts, on a Neoverse N1, .38 cycles in f32 and bf16, .53 in
+   f16 and e5m2, .94 in e4m3. */
 MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixprec_dtype type, size_t columns,
                                                      size_t depth, const char *a, const char *b, size_t stride,
                                                      char *sums, int starts) {
@@ -8524,6 +8528,7 @@ typedef struct mixprec_gemm_plan_ {
     int direct_b;                     /* B is not packed */
     int few;                          /* nor here, but unpacked a little at a time */
     int tiny;                         /* all at once, and A in rows, not in panels */
+    int thin;                         /* few columns: as the transposed product, some rows of C at a time */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
     const char *panels;               /* a B that the caller has packed; NULL: none */
@@ -8539,6 +8544,7 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_PANELS_ 4   /* how many panels of 64 bytes of columns, */
 #define MIXPREC_FEW_GROUP_ 1024 /* and in how many bytes of columns the sums of a chunk wait */
 #define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
+#define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
 #define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least */
 
@@ -8646,6 +8652,20 @@ static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const m
     return s;
 }
 
+/* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 4 to 32 rows times 128 x 128 up to
+   512 x 512 take 0.35 to 0.98 of the time when B is transposed; else, with AVX-512, 4 to 32 rows of f32 0.45 to 0.96,
+   up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65 to 1.1. Up to 12 rows of fp8 and 4 to 32 rows with the short k
+   of a transposed B take longer. */
+static int mixprec_small_pays_(const mixprec_small_ *s) {
+    const int direct = s->kernels->direct && !s->wide;
+    size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
+    if (s->trans_b)
+        most = direct && s->k < 192 ? 4 : 32;
+    else if (direct)
+        most = s->b_type == MIXPREC_F32 ? 32 : mixprec_size_of_(s->b_type) == 2 ? 8 : 0;
+    return !s->b_bytes || s->m > most || s->n * s->k < 8192;
+}
+
 /* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     mixprec_small_ s;
@@ -8653,6 +8673,8 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
         d->k > MIXPREC_GEMM_SMALL_)
         return 0;
     s = mixprec_small_of_(plan->kernels, d, m, n);
+    if (!plan->panels && !mixprec_small_pays_(&s))
+        return 0;
     if (plan->panels)
         s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
                         ? 0
@@ -8671,8 +8693,8 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
 
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
    more than that. */
-static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
-                                 size_t limit) {
+static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
+                                     size_t limit) {
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
     size_t smallest = mixprec_min_(d->k, MIXPREC_GEMM_KBLOCK), few_rows;
@@ -8759,6 +8781,70 @@ static size_t mixprec_gemm_bytes_(const mixprec_gemm_plan_ *plan) {
     return plan->nothing ? 0 : plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_;
 }
 
+/* Where the piece of k that p is in ends. */
+static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size_t end) {
+    size_t rest = view->values ? view->block_k - p % view->block_k : end - p;
+    return p + mixprec_min_(rest, end - p);
+}
+static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t p) {
+    return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
+}
+
+/* Is m x n of C better computed as its transpose, which has few rows? An A that serves few columns is then read once
+   where it lies, not packed: on Zen 4 one column times 2048 x 2048 takes 0.07 to 0.33 of the time, 24 columns 0.24 to
+   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69. An A that is transposed takes longer to pack.
+   */
+static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, int wide, size_t m, size_t n) {
+    const int direct = kernels->direct && !wide;
+    size_t most = d->trans_a ? 48 : direct ? 32 : 24;
+    if (m <= MIXPREC_GEMM_SMALL_ && d->k <= MIXPREC_GEMM_SMALL_)
+        most = direct ? 12 : 4;
+    return kernels->few && n && n <= most && m > n && d->k >= 32 && m >= 16384 / d->k &&
+           (wide || d->a_type != MIXPREC_F64);
+}
+
+/* The sums of a thin product as those of another, of n rows and plan->rows columns: its operands, which the caller
+   moves to where they begin, and its plan. */
+static void mixprec_gemm_turn_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, mixprec_gemm_plan_ *turned,
+                               mixprec_gemm_desc *t) {
+    static const mixprec_gemm_desc none = MIXPREC_ZERO_;
+    *t = none;
+    t->trans_a = d->trans_b ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+    t->trans_b = d->trans_a ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+    t->m = plan->columns;
+    t->n = plan->rows;
+    t->k = mixprec_gemm_piece_end_(plan, d, 0); /* the longest */
+    t->a_type = d->b_type;
+    t->lda = d->ldb;
+    t->b_type = d->a_type;
+    t->ldb = d->lda;
+    t->c_type = plan->wide ? MIXPREC_F64 : MIXPREC_F32;
+    t->ldc = plan->rows;
+    *turned = *plan;
+    turned->pieces = 0;
+    turned->direct = turned->bare = 1;
+    mixprec_gemm_own_blocks_(turned, t, t->m, t->n, SIZE_MAX);
+}
+
+static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
+                                 size_t limit) {
+    plan->thin = !plan->panels && mixprec_is_thin_(plan->kernels, d, plan->wide, m, n);
+    if (plan->thin) {
+        mixprec_gemm_plan_ turned;
+        mixprec_gemm_desc t;
+        plan->rows = mixprec_min_(m, MIXPREC_THIN_ROWS_);
+        plan->columns = n;
+        mixprec_gemm_turn_(plan, d, &turned, &t);
+        plan->a_bytes = mixprec_gemm_bytes_(&turned);
+        plan->b_bytes = mixprec_round_up_(plan->rows * n * plan->size, MIXPREC_ALIGN_);
+        plan->t_bytes = plan->direct ? 0 : plan->b_bytes;
+        plan->tiny = 0;
+        plan->thin = mixprec_gemm_bytes_(plan) <= limit;
+    }
+    if (!plan->thin)
+        mixprec_gemm_own_blocks_(plan, d, m, n, limit);
+}
+
 /* The descriptor of product i of a batch. */
 static void mixprec_gemm_product_(const mixprec_gemm_desc *d, size_t i, mixprec_gemm_desc *product) {
     size_t a = i * d->stride_a * mixprec_size_of_(d->a_type), b = i * d->stride_b * mixprec_size_of_(d->b_type);
@@ -8770,15 +8856,6 @@ static void mixprec_gemm_product_(const mixprec_gemm_desc *d, size_t i, mixprec_
 
 static const char *mixprec_element_(const void *base, mixprec_dtype type, size_t ld, size_t row, size_t column) {
     return (const char *)base + (row * ld + column) * mixprec_size_of_(type);
-}
-
-/* Where the piece of k that p is in ends. */
-static size_t mixprec_scale_end_(const mixprec_scale_view_ *view, size_t p, size_t end) {
-    size_t rest = view->values ? view->block_k - p % view->block_k : end - p;
-    return p + mixprec_min_(rest, end - p);
-}
-static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t p) {
-    return plan->pieces ? mixprec_scale_end_(&plan->scale_b, p, mixprec_scale_end_(&plan->scale_a, p, d->k)) : d->k;
 }
 
 /* The depth of the block that begins at p: sums are added to those in C once more for each. */
@@ -9019,7 +9096,7 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
                         type, stride, along, t + j, ldt, first, scratch);
 }
 
-#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+#if defined(MIXPREC_HAS_FEW_)
 #if defined(MIXPREC_HAS_AVX2_)
 #define MIXPREC_FETCH_(address) _mm_prefetch(address, _MM_HINT_T1)
 #else
@@ -9195,7 +9272,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
         /* malloc likes 16 modulo 64. A shorter first block makes the others begin with a line of the cache. */
         skew = (uintptr_t)mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column) % 64 / mixprec_size_of_(d->b_type);
     skew = skew < plan->columns / 2 ? skew : 0;
-    MIXPREC_ASSERT(plan->depth == d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
+    MIXPREC_ASSERT(plan->depth >= d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
         depth = mixprec_gemm_depth_(plan, p, mixprec_gemm_piece_end_(plan, d, p));
@@ -9235,7 +9312,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     if (!plan->whole_a)
                         mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
                                            i, rows, p, depth);
-#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+#if defined(MIXPREC_HAS_FEW_)
                     if (plan->few && d->trans_b && !plan->panels)
                         mixprec_gemm_across_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
                     else if (plan->few)
@@ -9264,6 +9341,58 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
             }
         }
 }
+
+#if defined(MIXPREC_HAS_FEW_)
+MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                              const mixprec_gemm_range_ *part, char *workspace) {
+    const size_t size = plan->size, columns = part->column_end - part->column;
+    char *sums = workspace + plan->a_bytes, *t = sums + plan->b_bytes, *total = t + plan->t_bytes;
+    mixprec_gemm_plan_ turned;
+    mixprec_gemm_desc product;
+    mixprec_gemm_range_ turned_part = {0, 1, 0, 0, 0, 0};
+    size_t row, rows, p, i, j, ldt = columns;
+    mixprec_gemm_turn_(plan, d, &turned, &product);
+    product.c = sums;
+    turned_part.row_end = columns;
+    for (row = part->row; row < part->row_end; row += rows) {
+        size_t lines, width;
+        turned_part.column_end = rows = mixprec_min_(plan->rows, part->row_end - row);
+        if (plan->direct) {
+            t = (char *)d->c + (row * d->ldc + part->column) * size;
+            ldt = d->ldc;
+        }
+        for (p = 0; p < d->k; p += product.k) {
+            product.k = mixprec_gemm_piece_end_(plan, d, p) - p;
+            product.a = d->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, p)
+                                   : mixprec_element_(d->b, d->b_type, d->ldb, p, part->column);
+            product.b = d->trans_a ? mixprec_element_(d->a, d->a_type, d->lda, p, row)
+                                   : mixprec_element_(d->a, d->a_type, d->lda, row, p);
+            if (turned.tiny)
+                mixprec_gemm_run_small_(&turned, &product, &turned_part, workspace);
+            else
+                mixprec_gemm_run_(&turned, &product, &turned_part, workspace);
+            for (j = 0; j < columns; j++)
+                for (i = 0; i < rows; i++)
+                    if (plan->wide)
+                        ((double *)(void *)t)[i * ldt + j] = ((double *)(void *)sums)[j * plan->rows + i];
+                    else
+                        ((float *)(void *)t)[i * ldt + j] = ((float *)(void *)sums)[j * plan->rows + i];
+            for (i = 0; i < rows && plan->pieces; i++)
+                mixprec_gemm_add_piece_(plan, total + i * ldt * size, t + i * ldt * size, row + i, part->column,
+                                        columns, p);
+        }
+        lines = rows;
+        width = columns;
+        if (d->ldc == columns && !d->bias && !d->scale_a.values && !d->scale_b.values) {
+            width *= rows; /* as one row: short ones would take most of the time */
+            lines = 1;
+        }
+        for (i = 0; i < lines && !plan->direct; i++)
+            mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total : t) + i * ldt * size, row + i, part->column,
+                                     width);
+    }
+}
+#endif
 
 #ifndef MIXPREC_MALLOC
 /* Without an allocator and without a workspace: portable C, tile by tile, unpacking 8 values of k at a time. */
@@ -9369,6 +9498,10 @@ static void mixprec_gemm_task_(void *data, size_t index) {
             workspace += (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
             if (plan->tiny)
                 mixprec_gemm_run_small_(plan, d, &part, workspace);
+#if defined(MIXPREC_HAS_FEW_)
+            else if (plan->thin)
+                mixprec_gemm_run_thin_(plan, d, &part, workspace);
+#endif
             else
                 mixprec_gemm_run_(plan, d, &part, workspace);
         }
@@ -11549,11 +11682,11 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few
-   rows: 16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
+/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows
+   or columns: 16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
 static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && d->m > 16)
+    if (d->native && !d->packed_size && d->m > 16 && d->n > 16)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
     return native ? native : kernels;
 }
@@ -11897,6 +12030,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     size_t bytes, c_bytes;
     if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
         (m < 4 && m * n * k > 4096) || !kernels || !kernels->tiny ||
+        mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
         (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
         (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
         d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
@@ -11906,7 +12040,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
         return 0;
     s = mixprec_small_of_(kernels, d, m, n);
     if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
-        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
+        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide || !mixprec_small_pays_(&s))
         return 0;
     c_bytes = s.ldt * m * mixprec_size_of_(d->c_type);
     if (mixprec_overlap_(d->c, c_bytes, d->a, s.lda * (s.trans_a ? k : m) * mixprec_size_of_(d->a_type)) ||

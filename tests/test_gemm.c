@@ -637,9 +637,9 @@ static unsigned few_rows_share(void) {
     return runs_here(MIXPREC_ISA_AVX512) ? 1 : 4;
 }
 
-/* Products with few rows have kernels of their own, which take B as it is. Shapes around their units: 4, 6, 8, 16 and
-   32 rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values that show a wrong widening, and NaN beyond every
-   edge. */
+/* Products with few rows have kernels of their own, which take B as it is, and few columns are rows of the transposed
+   product. Shapes around their units: 4, 6, 8, 16 and 32 rows, 16, 32 and 256 columns, 4, 32, 64 and 512 of k; values
+   that show a wrong widening, and NaN beyond every edge. */
 static int only_fp8; /* as B */
 static void test_few_rows(void) {
     static const size_t ns[] = {1, 15, 16, 17, 31, 32, 33, 63, 65, 255, 256, 257, 300};
@@ -660,6 +660,11 @@ static void test_few_rows(void) {
             p.c_type = MIXPREC_F32, p.alpha = 1, p.beta = 0;
         if (random_below(4) == 0)
             p.values = SPECIAL;
+        if (random_below(2)) {
+            const size_t m = p.m;
+            p.m = random_below(4) ? p.n : 500 + random_below(600);
+            p.n = m;
+        }
         check_paths(&p);
     }
 }

@@ -1031,6 +1031,29 @@ static void test_short_tasks(void) {
     }
 }
 
+/* Few rows, or few columns, which are rows of the transposed product. */
+static void test_few(void) {
+    static const int focus[] = {0, BIAS, SCALES, EVERYTHING & ~TRIANGLES};
+    size_t size[3];
+    int i;
+    oracle_random_state = 17;
+    for (i = 0; i < (test_quick ? 60 : 240); i++) {
+        const int few_columns = i % 3 != 0;
+        size[few_columns] = 1 + random_below(34);
+        size[!few_columns] = one_in(8) ? 500 + random_below(100) : 40 + random_below(160);
+        size[2] = one_in(8) ? 500 + random_below(60) : 60 + random_below(240);
+        if (i % 8 == 7) { /* so few rows that tasks divide the columns */
+            size[0] = i % 16 == 7 ? 24 : 50;
+            size[1] = i % 16 == 7 ? 18 : 40;
+            size[2] = i % 16 == 7 ? 700 : 340;
+        }
+        draw_large = size;
+        draw_problem(focus[i % 4]);
+        draw_large = NULL;
+        run_everywhere();
+    }
+}
+
 /* ---- activations ---- */
 
 static double activation_argument(size_t i, size_t count) {
@@ -1825,6 +1848,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: all at once", test_everything},
         {"gemm_ex: many blocks", test_large},
         {"gemm_ex: tasks of one to three rows", test_short_tasks},
+        {"gemm_ex: few rows, few columns", test_few},
         {"gemm_ex: activations", test_activations},
         {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},
         {"gemm_ex: what alpha = 0 must not read", test_unread},
