@@ -3195,6 +3195,16 @@ static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float fa
 
 /* ---- fp32 from a dtype ---- */
 
+/* b where the bytes of `where` are 0xFF, a where they are 0. gcc 12 makes of the instruction a test for negative bytes,
+   and, where they have no sign (-funsigned-char), of that test nothing. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_blend_avx2_(__m256i a, __m256i b, __m256i where) {
+#ifdef __CHAR_UNSIGNED__
+    return _mm256_or_si256(_mm256_andnot_si256(where, a), _mm256_and_si256(where, b));
+#else
+    return _mm256_blendv_epi8(a, b, where);
+#endif
+}
+
 /* Codes of E4M3, shifted left by 7 behind two signs, as half-precision numbers of 1/256 of their value: the exponent
    field keeps its place at the bottom of the wider one. The second sign goes; adding 0x80 carries into bit 14 for NaN
    (0x7F) only, which completes an exponent of all ones. */
@@ -3261,7 +3271,7 @@ MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, m
         half =
             _mm256_or_si256(half, _mm256_and_si256(_mm256_cmpgt_epi16(magnitude, max_code), _mm256_set1_epi16(0x7C00)));
         nan = _mm256_and_si256(_mm256_cmpeq_epi16(code, sign_code), fnuz);
-        half = _mm256_blendv_epi8(half, _mm256_set1_epi16(0x7E00), nan);
+        half = mixprec_blend_avx2_(half, _mm256_set1_epi16(0x7E00), nan);
         _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale));
         _mm256_storeu_ps(dst + i + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale));
     }
@@ -3471,7 +3481,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     lost = _mm256_and_si256(_mm256_cmpgt_epi32(shift, _mm256_set1_epi32(31)),
                             _mm256_cmpgt_epi32(mantissa, _mm256_setzero_si256()));
     fraction = _mm256_or_si256(fraction, _mm256_and_si256(lost, e->sticky));
-    threshold = _mm256_blendv_epi8(e->threshold_positive, e->threshold_negative, negative);
+    threshold = mixprec_blend_avx2_(e->threshold_positive, e->threshold_negative, negative);
     threshold = _mm256_add_epi32(threshold, _mm256_and_si256(kept, e->odd));
     if (e->stochastic)
         threshold = random;
@@ -3479,12 +3489,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     kept = _mm256_sub_epi32(kept, _mm256_cmpgt_epi32(_mm256_xor_si256(threshold, top),
                                                      _mm256_xor_si256(_mm256_add_epi32(fraction, threshold), top)));
     code = _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), e->mantissa_bits), kept);
-    code = _mm256_blendv_epi8(code, _mm256_blendv_epi8(e->overflow_positive, e->overflow_negative, negative),
-                              _mm256_cmpgt_epi32(code, e->max_code));
+    code = mixprec_blend_avx2_(code, mixprec_blend_avx2_(e->overflow_positive, e->overflow_negative, negative),
+                               _mm256_cmpgt_epi32(code, e->max_code));
     special = _mm256_and_si256(_mm256_srlv_epi32(field, e->shift), e->payload);
-    special = _mm256_blendv_epi8(_mm256_or_si256(e->nan_code, special), e->inf_code,
-                                 _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
-    code = _mm256_blendv_epi8(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
+    special = mixprec_blend_avx2_(_mm256_or_si256(e->nan_code, special), e->inf_code,
+                                  _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
+    code = mixprec_blend_avx2_(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = _mm256_andnot_si256(_mm256_cmpeq_epi32(code, _mm256_setzero_si256()), negative);
     else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
@@ -4155,7 +4165,7 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
                                                _mm256_loadu_si256(p + 3), 0xAA);
                 a = upper[2 * j] = _mm256_add_epi16(a, a);
                 b = upper[2 * j + 1] = _mm256_add_epi16(b, b);
-                _mm256_storeu_si256(at + j, _mm256_blendv_epi8(_mm256_srli_epi16(a, 8), b, second));
+                _mm256_storeu_si256(at + j, mixprec_blend_avx2_(_mm256_srli_epi16(a, 8), b, second));
             }
             general = general >> 1 | mixprec_beyond_avx2_(upper, usual, high) << MIXPREC_GENERAL_;
             MIXPREC_NO_BRANCH_(general);
@@ -5064,7 +5074,7 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
         __m256i finite = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7F800000), bits);
         factor = _mm256_castps_si256(mixprec_quotients_avx2_(_mm256_set1_pd((double)max), _mm256_castsi256_ps(bits)));
         factor = _mm256_min_epu32(factor, largest); /* not below 2^-126: `max` is at least 7.5 */
-        factor = _mm256_blendv_epi8(one, factor, _mm256_and_si256(positive, finite));
+        factor = mixprec_blend_avx2_(one, factor, _mm256_and_si256(positive, finite));
         factor = _mm256_and_si256(factor, keep);
         _mm256_storeu_si256((__m256i *)(void *)(factors + i), factor);
         _mm256_storeu_ps(inverses + i, mixprec_quotients_avx2_(_mm256_set1_pd(1.0), _mm256_castsi256_ps(factor)));
