@@ -7052,8 +7052,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(
             _mm512_setzero_ps();
         for (p = 0; p < chunk; p += 2) {
             const int32_t *y = (const int32_t *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                _mm512_dpbf16_ps(s[i][j], (__m512bh)_mm512_set1_epi32(y[i]), (__m512bh)_mm512_loadu_si512(b + 64 * j));
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                __m512i pair = _mm512_set1_epi32(y[i]);
+                MIXPREC_UNKNOWN_("+v", pair); /* clang 16 crashes where it sees numbers of a bf16 vector repeated */
+                MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                    _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)_mm512_loadu_si512(b + 64 * j));
+            }
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
@@ -10984,7 +10988,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_add_row_(float *sums, size_t first, cons
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
     float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], *to, *h, *g;
     float h_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_], g_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_];
-    const float *x, *dy, *gamma;
+    const float *x, *dy = dy_buffer, *gamma; /* set where it is used, which gcc 11 does not see */
     mixprec_group_ layout = norm->group;
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;

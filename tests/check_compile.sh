@@ -96,6 +96,14 @@ else
         implementation "$compiler" -std=c99 -O3 -march=native
         implementation "$compiler" -std=c99 -O2 -ffast-math
     done
+    # older ones, that said or did what the others do not
+    for compiler in gcc-11 clang-16; do
+        if have "$compiler"; then
+            implementation "$compiler" -std=c99 -O2
+        else
+            missing "compile: $compiler" "$compiler"
+        fi
+    done
     if have tcc; then
         for unit in header implementation; do
             check "compile: tcc $unit.c" tcc -Wall -Werror -I. -c "$work/$unit.c" -o "$work/unit.o"
