@@ -1385,7 +1385,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
    its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
    dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
-   take. NaN stays NaN where dst_type has it. Inf saturates.
+   take. NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with
+   the same scales, after mixprec_convert to f16 or bf16, which is exact.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
