@@ -2006,6 +2006,8 @@ typedef struct mixprec_how_ {
 /* Random words come in groups of so many: what a vector kernel makes at a time, or a multiple of it. */
 #if defined(MIXPREC_HAS_AVX2_)
 #define MIXPREC_RANDOMS_ 128
+#elif defined(MIXPREC_HAS_NEON_)
+#define MIXPREC_RANDOMS_ 32
 #else
 #define MIXPREC_RANDOMS_ 2
 #endif
@@ -2901,6 +2903,23 @@ static void mixprec_randoms_c_(uint32_t *words, uint64_t seed, uint64_t index, s
 }
 #endif
 
+/* Threefry's 20 rounds, for vectors of any width: MIXPREC_MIX_ and MIXPREC_INJECT_ are the function's own. */
+#define MIXPREC_ROUNDS_(step)                                                                                          \
+    for (step = 1;; step++) {                                                                                          \
+        MIXPREC_MIX_(13);                                                                                              \
+        MIXPREC_MIX_(15);                                                                                              \
+        MIXPREC_MIX_(26);                                                                                              \
+        MIXPREC_MIX_(6);                                                                                               \
+        MIXPREC_INJECT_;                                                                                               \
+        if (++step > 5)                                                                                                \
+            break;                                                                                                     \
+        MIXPREC_MIX_(17);                                                                                              \
+        MIXPREC_MIX_(29);                                                                                              \
+        MIXPREC_MIX_(16);                                                                                              \
+        MIXPREC_MIX_(24);                                                                                              \
+        MIXPREC_INJECT_;                                                                                               \
+    }
+
 /* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and
    correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
 static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
@@ -3133,6 +3152,36 @@ static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixpr
         }
     }
 }
+
+/* mixprec_reduce_<isa>_ by mixprec_reduce_as_<isa>_, which reads whole groups of lanes of one dtype. */
+#define MIXPREC_REDUCE_ROW_(isa, dtype)                                                                                \
+    case dtype:                                                                                                        \
+        if (reduction == MIXPREC_DOT)                                                                                  \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                  \
+        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);          \
+        else                                                                                                           \
+            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                  \
+        break;
+#define MIXPREC_REDUCE_(isa, target)                                                                                   \
+    target static void mixprec_reduce_##isa##_(double *lanes, const void *x, const void *y, mixprec_dtype type,        \
+                                               size_t n, mixprec_reduction reduction, double center) {                 \
+        const int centered = reduction == MIXPREC_SUM_SQUARES && !mixprec_is_zero_(center);                            \
+        const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;                           \
+        const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);              \
+        const char *p = (const char *)x, *q = (const char *)y;                                                         \
+        if (centered)                                                                                                  \
+            mixprec_reduce_as_##isa##_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);    \
+        else                                                                                                           \
+            switch (type) {                                                                                            \
+                MIXPREC_REDUCE_ROW_(isa, MIXPREC_F32)                                                                  \
+                MIXPREC_REDUCE_ROW_(isa, MIXPREC_F16)                                                                  \
+                MIXPREC_REDUCE_ROW_(isa, MIXPREC_BF16)                                                                 \
+            default: break;                                                                                            \
+            }                                                                                                          \
+        if (n != whole)                                                                                                \
+            mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);             \
+    }
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
@@ -3527,23 +3576,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, cons
         return _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, 0xB1), 0xB1);
     return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
 }
-
-/* Threefry's 20 rounds, for vectors of any width: MIXPREC_MIX_ and MIXPREC_INJECT_ are the function's own. */
-#define MIXPREC_ROUNDS_(step)                                                                                          \
-    for (step = 1;; step++) {                                                                                          \
-        MIXPREC_MIX_(13);                                                                                              \
-        MIXPREC_MIX_(15);                                                                                              \
-        MIXPREC_MIX_(26);                                                                                              \
-        MIXPREC_MIX_(6);                                                                                               \
-        MIXPREC_INJECT_;                                                                                               \
-        if (++step > 5)                                                                                                \
-            break;                                                                                                     \
-        MIXPREC_MIX_(17);                                                                                              \
-        MIXPREC_MIX_(29);                                                                                              \
-        MIXPREC_MIX_(16);                                                                                              \
-        MIXPREC_MIX_(24);                                                                                              \
-        MIXPREC_INJECT_;                                                                                               \
-    }
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
                                                                 uint64_t index) {
@@ -4932,34 +4964,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
 }
 
-/* For one dtype, the loop of an instruction set. */
-#define MIXPREC_REDUCE_ROW_(isa, dtype)                                                                                \
-    case dtype:                                                                                                        \
-        if (reduction == MIXPREC_DOT)                                                                                  \
-            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_DOT, magnitude, 0, center);                  \
-        else if (reduction == MIXPREC_SUM_SQUARES)                                                                     \
-            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM_SQUARES, magnitude, 0, center);          \
-        else                                                                                                           \
-            mixprec_reduce_as_##isa##_(lanes, p, q, dtype, whole, MIXPREC_SUM, magnitude, 0, center);                  \
-        break;
-MIXPREC_AVX2_ static void mixprec_reduce_avx2_(double *lanes, const void *x, const void *y, mixprec_dtype type,
-                                               size_t n, mixprec_reduction reduction, double center) {
-    const int centered = reduction == MIXPREC_SUM_SQUARES && !mixprec_is_zero_(center);
-    const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
-    const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
-    const char *p = (const char *)x, *q = (const char *)y;
-    if (centered)
-        mixprec_reduce_as_avx2_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
-    else
-        switch (type) {
-            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F32)
-            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_F16)
-            MIXPREC_REDUCE_ROW_(avx2, MIXPREC_BF16)
-        default: break;
-        }
-    if (n != whole)
-        mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
-}
+MIXPREC_REDUCE_(avx2, MIXPREC_AVX2_)
 #endif
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
@@ -5803,24 +5808,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_pd(lanes + 8 * j, sum[j]);
 }
 
-MIXPREC_AVX512_ static void mixprec_reduce_avx512_(double *lanes, const void *x, const void *y, mixprec_dtype type,
-                                                   size_t n, mixprec_reduction reduction, double center) {
-    const int centered = reduction == MIXPREC_SUM_SQUARES && !mixprec_is_zero_(center);
-    const uint32_t magnitude = reduction == MIXPREC_SUM_ABS ? 0x7FFFFFFFu : 0xFFFFFFFFu;
-    const size_t whole = n / MIXPREC_LANES_ * MIXPREC_LANES_, bytes = whole * mixprec_size_of_(type);
-    const char *p = (const char *)x, *q = (const char *)y;
-    if (centered)
-        mixprec_reduce_as_avx512_(lanes, p, q, MIXPREC_F32, whole, MIXPREC_SUM_SQUARES, magnitude, 1, center);
-    else
-        switch (type) {
-            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F32)
-            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_F16)
-            MIXPREC_REDUCE_ROW_(avx512, MIXPREC_BF16)
-        default: break;
-        }
-    if (n != whole)
-        mixprec_reduce_c_(lanes, p + bytes, q ? q + bytes : NULL, type, n - whole, reduction, center);
-}
+MIXPREC_REDUCE_(avx512, MIXPREC_AVX512_)
 #endif
 
 #ifndef MIXPREC_NO_QUANT
@@ -7137,6 +7125,28 @@ MIXPREC_FORCE_INLINE_ void mixprec_half_to_f32_neon_(float *dst, uint16x8_t half
     vst1q_f32(dst + 4, scale == 1.0f ? high : vmulq_n_f32(high, scale));
 }
 
+/* 4 elements from p as fp32. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dtype type) {
+    uint16x8_t half;
+    uint32_t codes;
+    switch (type) {
+    case MIXPREC_F64:
+        return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64((const double *)p)), vld1q_f64((const double *)p + 2));
+    case MIXPREC_F16: return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)p)));
+    case MIXPREC_BF16: return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16((const uint16_t *)p), 16));
+    case MIXPREC_E4M3:
+        mixprec_copy_(&codes, p, 4);
+        half = mixprec_e4m3_to_half_neon_(vreinterpret_u8_u32(vdup_n_u32(codes)));
+        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half))), 256.0f);
+    case MIXPREC_E5M2:
+        mixprec_copy_(&codes, p, 4);
+        half = vshll_n_u8(vreinterpret_u8_u32(vdup_n_u32(codes)), 8);
+        return vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
+    default: break;
+    }
+    return vld1q_f32((const float *)p);
+}
+
 static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, size_t n) {
     size_t i;
     switch (type) {
@@ -7191,21 +7201,31 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_bf16_neon_(uint32x4_t bits, int 
     return vbslq_u32(nan, vorrq_u32(bits, vdupq_n_u32(0x400000)), sum);
 }
 
-/* fp8 to nearest even: adding 2^(E + 23 - m) to |x| of exponent E leaves |x| in units of the last place in the low bits
-   of the sum, rounded by the addition; the exponent's part of the code is added as an integer. The low bits of `magic`
-   make the exponent's bias come out as zero modulo 256. As integers, magnitudes order as the numbers do, with NaN on
-   top. */
-MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
+/* fp8 to nearest even, in the low byte of each lane, from magnitudes that do not go beyond it: adding 2^(E + 23 - m) to
+   |x| of exponent E leaves |x| in units of the last place in the low bits of the sum, rounded by the addition; the
+   exponent's part of the code is added as an integer. The low bits of `multiplier` make the exponent's bias come out as
+   zero modulo 256. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_round_fp8_neon_(uint32x4_t magnitude, mixprec_dtype type) {
     const int mantissa = type == MIXPREC_E4M3 ? 3 : 2, least = type == MIXPREC_E4M3 ? 127 - 6 : 127 - 14;
-    const uint32x4_t magic = vdupq_n_u32((uint32_t)(((23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF)));
+    const uint32x4_t multiplier =
+        vdupq_n_u32((uint32_t)(((127 + 23 - mantissa) << 23) + (-least * (1 << mantissa) & 0xFF)));
+    uint32x4_t unit = vandq_u32(magnitude, vdupq_n_u32(0x7F800000));
+    float32x4_t sum;
+    unit = vmaxq_u32(unit, vdupq_n_u32((uint32_t)least << 23));
+    sum = vfmaq_f32(vreinterpretq_f32_u32(magnitude), vreinterpretq_f32_u32(unit), vreinterpretq_f32_u32(multiplier));
+    if (type == MIXPREC_E4M3)
+        return vsraq_n_u32(vreinterpretq_u32_f32(sum), unit, 23 - 3);
+    return vsraq_n_u32(vreinterpretq_u32_f32(sum), unit, 23 - 2);
+}
+
+/* As integers, magnitudes order as the numbers do, with NaN on top. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
     uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)),
                nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
     float limit = type == MIXPREC_E4M3 ? (saturate ? 448.0f : 480.0f) : (saturate ? 57344.0f : 65536.0f);
-    uint32x4_t clamped = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit))), exponent, sum, code, nan_code;
-    exponent = vmaxq_u32(vandq_u32(clamped, vdupq_n_u32(0x7F800000)), vdupq_n_u32((uint32_t)least << 23));
-    sum = vreinterpretq_u32_f32(
-        vaddq_f32(vreinterpretq_f32_u32(clamped), vreinterpretq_f32_u32(vaddq_u32(exponent, magic))));
-    code = vandq_u32(vaddq_u32(sum, vshlq_u32(exponent, vdupq_n_s32(mantissa - 23))), vdupq_n_u32(0xFF));
+    uint32x4_t code, nan_code;
+    magnitude = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit)));
+    code = vandq_u32(mixprec_round_fp8_neon_(magnitude, type), vdupq_n_u32(0xFF));
     nan_code = type == MIXPREC_E4M3 ? vdupq_n_u32(0x7F)
                                     : vorrq_u32(vdupq_n_u32(0x7E), vandq_u32(vshrq_n_u32(bits, 21), vdupq_n_u32(1)));
     code = vbslq_u32(nan, nan_code, code);
@@ -7239,6 +7259,53 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype 
             vst1_u8((uint8_t *)dst + i,
                     vmovn_u16(vcombine_u16(vmovn_u32(mixprec_encode_fp8_neon_(p, type, saturate)),
                                            vmovn_u32(mixprec_encode_fp8_neon_(q, type, saturate)))));
+    }
+}
+
+/* mixprec_random_bits of n indices from an even one, n a multiple of 32: four vectors of blocks at a time, for each
+   round waits for the one before it. */
+static void mixprec_randoms_neon_(uint32_t *words, uint64_t seed, uint64_t index, size_t n) {
+    static const uint32_t first[4] = {0, 1, 2, 3};
+    uint32_t key[3];
+    uint32x4_t keys[12]; /* what is added to the two words before the first round and after every fourth */
+    uint32_t step;
+    size_t i;
+    int j;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    for (step = 0; step <= 5; step++) {
+        keys[2 * step] = vdupq_n_u32(key[step % 3]);
+        keys[2 * step + 1] = vdupq_n_u32(key[(step + 1) % 3] + step);
+    }
+    for (i = 0; i < n; i += 32) {
+        const uint64_t counter = (index + i) >> 1;
+        const uint32x4_t from = vdupq_n_u32((uint32_t)counter), upper = vdupq_n_u32((uint32_t)(counter >> 32));
+        uint32x4_t x0[4], x1[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            uint32x4_t low = vaddq_u32(from, vaddq_u32(vld1q_u32(first), vdupq_n_u32(4 * (uint32_t)j)));
+            uint32x4_t high = vsubq_u32(upper, vcltq_u32(low, from));
+            high = vbicq_u32(high, vdupq_n_u32(0x80000000u)); /* half an index has 63 bits */
+            x0[j] = vaddq_u32(low, keys[0]);
+            x1[j] = vaddq_u32(high, keys[1]);
+        }
+#define MIXPREC_MIX_(left)                                                                                             \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = vaddq_u32(x0[j], x1[j]);                                                                               \
+        x1[j] = veorq_u32(vsriq_n_u32(vshlq_n_u32(x1[j], left), x1[j], 32 - left), x0[j]);                             \
+    }
+#define MIXPREC_INJECT_                                                                                                \
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {                                                                          \
+        x0[j] = vaddq_u32(x0[j], keys[2 * step]);                                                                      \
+        x1[j] = vaddq_u32(x1[j], keys[2 * step + 1]);                                                                  \
+    }
+        MIXPREC_ROUNDS_(step);
+#undef MIXPREC_MIX_
+#undef MIXPREC_INJECT_
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            vst1q_u32(words + i + 8 * j, vzip1q_u32(x0[j], x1[j]));
+            vst1q_u32(words + i + 8 * j + 4, vzip2q_u32(x0[j], x1[j]));
+        }
     }
 }
 
@@ -7316,17 +7383,22 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
 static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                     const mixprec_how_ *how) {
     const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
+    const size_t odd = (size_t)how->index & 1;
+    uint32_t words[MIXPREC_UNIT_ + 1] = {0};
     size_t i, j;
+    if (encoder.stochastic && odd)
+        words[MIXPREC_UNIT_] = mixprec_random_bits(how->seed, how->index);
     for (i = 0; i < n; i += 16) {
-        uint32_t random[16] = {0};
         uint16x8_t low, high;
         uint8x16_t bytes;
         uint32x4_t c[4];
-        for (j = 0; j < 16 && encoder.stochastic; j++)
-            random[j] = mixprec_random_bits(how->seed, how->index + i + j);
+        if (encoder.stochastic && i % MIXPREC_UNIT_ == 0) {
+            words[0] = words[MIXPREC_UNIT_]; /* the first one, where their indices begin at an odd one */
+            mixprec_randoms_neon_(words + odd, how->seed, how->index + i + odd, MIXPREC_UNIT_);
+        }
         for (j = 0; j < 4; j++)
             c[j] = mixprec_encode_any_neon_(&encoder, vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j)),
-                                            vld1q_u32(random + 4 * j));
+                                            vld1q_u32(words + i % MIXPREC_UNIT_ + 4 * j));
         low = vcombine_u16(vmovn_u32(c[0]), vmovn_u32(c[1]));
         high = vcombine_u16(vmovn_u32(c[2]), vmovn_u32(c[3]));
         bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
@@ -7484,28 +7556,6 @@ static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const 
     }
     for (i = 0; i < rows && to != (char *)t; i++)
         mixprec_copy_((char *)t + i * ldt * size, to + i * whole * size, columns * size);
-}
-
-/* 4 elements from p as fp32. A NaN may stay signalling. */
-MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dtype type) {
-    uint16x8_t half;
-    uint32_t codes;
-    switch (type) {
-    case MIXPREC_F64:
-        return vcvt_high_f32_f64(vcvt_f32_f64(vld1q_f64((const double *)p)), vld1q_f64((const double *)p + 2));
-    case MIXPREC_F16: return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)p)));
-    case MIXPREC_BF16: return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16((const uint16_t *)p), 16));
-    case MIXPREC_E4M3:
-        mixprec_copy_(&codes, p, 4);
-        half = mixprec_e4m3_to_half_neon_(vreinterpret_u8_u32(vdup_n_u32(codes)));
-        return vmulq_n_f32(vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half))), 256.0f);
-    case MIXPREC_E5M2:
-        mixprec_copy_(&codes, p, 4);
-        half = vshll_n_u8(vreinterpret_u8_u32(vdup_n_u32(codes)), 8);
-        return vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(half)));
-    default: break;
-    }
-    return vld1q_f32((const float *)p);
 }
 
 /* 16 bytes of a panel: 4 elements as fp32, or 2 of f64 as they are. The first `there` lie at p, the others are
@@ -8012,6 +8062,235 @@ MIXPREC_NEON_F16_ static void mixprec_tile_f16_neon_(size_t rows, size_t columns
 }
 #endif
 #endif /* MIXPREC_NO_GEMM */
+
+/* ---- reductions, quantisation and optimisers: see the section of AVX2. By llvm-mca's estimate a Neoverse N1 takes 0.6
+   cycles for an element of a sum of f32, where portable C takes 2.6; 5 of Adam's step, where that takes 22. ---- */
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
+/* Sixteen vectors of two lanes; otherwise as mixprec_reduce_as_avx2_. */
+MIXPREC_FORCE_INLINE_ void mixprec_reduce_as_neon_(double *lanes, const char *x, const char *y, mixprec_dtype type,
+                                                   size_t n, mixprec_reduction reduction, uint32_t magnitude,
+                                                   int centered, double center) {
+    const size_t size = mixprec_size_of_(type);
+    float64x2_t sum[16];
+    size_t i;
+    int j, k;
+    MIXPREC_UNROLL_ for (j = 0; j < 16; j++) sum[j] = vld1q_f64(lanes + 2 * j);
+    for (i = 0; i < n; i += MIXPREC_LANES_)
+        MIXPREC_UNROLL_ for (j = 0; j < 8; j++) {
+            float32x4_t p = mixprec_load4_neon_(x + (i + 4 * (size_t)j) * size, type), q = p;
+            if (reduction == MIXPREC_SUM)
+                p = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(p), vdupq_n_u32(magnitude)));
+            if (reduction == MIXPREC_DOT)
+                q = mixprec_load4_neon_(y + (i + 4 * (size_t)j) * size, type);
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                float64x2_t term = k ? vcvt_high_f64_f32(p) : vcvt_f64_f32(vget_low_f32(p));
+                float64x2_t *to = &sum[2 * j + k];
+                if (reduction == MIXPREC_DOT)
+                    *to = vfmaq_f64(*to, term, k ? vcvt_high_f64_f32(q) : vcvt_f64_f32(vget_low_f32(q)));
+                else if (reduction == MIXPREC_SUM_SQUARES && !centered)
+                    *to = vfmaq_f64(*to, term, term);
+                else if (reduction == MIXPREC_SUM_SQUARES) {
+                    term = vsubq_f64(term, vdupq_n_f64(center));
+                    term = vmulq_f64(term, term);
+                    MIXPREC_KEEP_(term);
+                    *to = vaddq_f64(*to, term);
+                } else
+                    *to = vaddq_f64(*to, term);
+            }
+        }
+    MIXPREC_UNROLL_ for (j = 0; j < 16; j++) vst1q_f64(lanes + 2 * j, sum[j]);
+}
+
+MIXPREC_REDUCE_(neon, )
+#endif
+
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_larger_neon_(uint32x4_t a, uint32x4_t b, size_t size) {
+    if (size == 4)
+        return vmaxq_u32(a, b);
+    if (size == 2)
+        return vreinterpretq_u32_u16(vmaxq_u16(vreinterpretq_u16_u32(a), vreinterpretq_u16_u32(b)));
+    return vreinterpretq_u32_u8(vmaxq_u8(vreinterpretq_u8_u32(a), vreinterpretq_u8_u32(b)));
+}
+
+/* The last vectors of a block may look at elements for the second time. */
+MIXPREC_FORCE_INLINE_ void mixprec_amax_as_neon_(uint32_t *amax, const char *x, size_t size, size_t n, size_t block) {
+    const uint32x4_t sign = vdupq_n_u32(size == 4 ? 0x80000000u : size == 2 ? 0x80008000u : 0x80808080u);
+    size_t count, i;
+    int j;
+    for (; n; n -= count, x += count * size, amax++) {
+        const size_t bytes = (count = mixprec_min_(n, block)) * size;
+        uint32x4_t largest[4];
+        uint32_t result;
+        if (bytes < 64) {
+            mixprec_amax_c_(amax, x, size, count, count);
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] = vdupq_n_u32(0);
+        for (i = 0; i < bytes; i += 64) {
+            const uint8_t *from = (const uint8_t *)x + mixprec_min_(i, bytes - 64);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] =
+                mixprec_larger_neon_(largest[j], vbicq_u32(vreinterpretq_u32_u8(vld1q_u8(from + 16 * j)), sign), size);
+        }
+        largest[0] = mixprec_larger_neon_(mixprec_larger_neon_(largest[0], largest[1], size),
+                                          mixprec_larger_neon_(largest[2], largest[3], size), size);
+        result = size == 4   ? vmaxvq_u32(largest[0])
+                 : size == 2 ? vmaxvq_u16(vreinterpretq_u16_u32(largest[0]))
+                             : vmaxvq_u8(vreinterpretq_u8_u32(largest[0]));
+        if (result > *amax)
+            *amax = result;
+    }
+}
+static void mixprec_amax_neon_(uint32_t *amax, const void *x, size_t size, size_t n, size_t block) {
+    if (size == 4)
+        mixprec_amax_as_neon_(amax, (const char *)x, 4, n, block);
+    else if (size == 2)
+        mixprec_amax_as_neon_(amax, (const char *)x, 2, n, block);
+    else
+        mixprec_amax_as_neon_(amax, (const char *)x, 1, n, block);
+}
+#endif
+
+#ifndef MIXPREC_NO_QUANT
+MIXPREC_FORCE_INLINE_ void mixprec_narrow_as_neon_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
+                                                   mixprec_dtype src_type, size_t n, size_t block,
+                                                   const float *factors) {
+    const size_t size = mixprec_size_of_(src_type);
+    size_t i, end;
+    int j;
+    for (i = 0; i < n; factors++) {
+        const float32x4_t factor = vdupq_n_f32(*factors);
+        for (end = i + mixprec_min_(n - i, block); i < end; i += 16) {
+            uint16x8_t x[4], c[4];
+            uint8x16_t codes, signs;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                const char *from = src + (i + 4 * (size_t)j) * size;
+                uint32x4_t bits = vreinterpretq_u32_f32(vmulq_f32(mixprec_load4_neon_(from, src_type), factor));
+                x[j] = vreinterpretq_u16_u32(bits);
+                bits = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF));
+                c[j] = vreinterpretq_u16_u32(mixprec_round_fp8_neon_(bits, dst_type));
+            }
+            codes =
+                vuzp1q_u8(vreinterpretq_u8_u16(vuzp1q_u16(c[0], c[1])), vreinterpretq_u8_u16(vuzp1q_u16(c[2], c[3])));
+            signs =
+                vuzp2q_u8(vreinterpretq_u8_u16(vuzp2q_u16(x[0], x[1])), vreinterpretq_u8_u16(vuzp2q_u16(x[2], x[3])));
+            vst1q_u8(dst + i, vbslq_u8(vdupq_n_u8(0x80), signs, codes));
+        }
+    }
+}
+
+/* For one dtype of destinations. */
+MIXPREC_FORCE_INLINE_ void mixprec_narrow_to_neon_(void *dst, mixprec_dtype dst_type, const void *src,
+                                                   mixprec_dtype src_type, size_t n, size_t block,
+                                                   const float *factors) {
+    uint8_t *to = (uint8_t *)dst;
+    const char *from = (const char *)src;
+    if (src_type == MIXPREC_F32)
+        mixprec_narrow_as_neon_(to, dst_type, from, MIXPREC_F32, n, block, factors);
+    else if (src_type == MIXPREC_F16)
+        mixprec_narrow_as_neon_(to, dst_type, from, MIXPREC_F16, n, block, factors);
+    else
+        mixprec_narrow_as_neon_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+}
+static void mixprec_narrow_neon_(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n,
+                                 size_t block, const float *factors, uint32_t *amax) {
+    if (amax)
+        mixprec_amax_neon_(amax, src, mixprec_size_of_(src_type), n, n);
+    if (dst_type == MIXPREC_E4M3)
+        mixprec_narrow_to_neon_(dst, MIXPREC_E4M3, src, src_type, n, block, factors);
+    else
+        mixprec_narrow_to_neon_(dst, MIXPREC_E5M2, src, src_type, n, block, factors);
+}
+
+/* A quotient of fp32 numbers is rounded as by way of f64. */
+static void mixprec_block_scales_neon_(float *factors, float *inverses, const uint32_t *amax, size_t n, float max,
+                                       int power_of_two) {
+    const uint32x4_t largest = vdupq_n_u32(0x7F7FFFFF), one = vdupq_n_u32(0x3F800000);
+    const uint32x4_t keep = vdupq_n_u32(power_of_two ? 0x7F800000 : 0xFFFFFFFF);
+    size_t i;
+    for (i = 0; i < n; i += 4) {
+        uint32x4_t bits = vld1q_u32(amax + i), factor;
+        uint32x4_t usable = vcltq_u32(vsubq_u32(bits, vdupq_n_u32(1)), largest); /* finite and positive */
+        factor = vreinterpretq_u32_f32(vdivq_f32(vdupq_n_f32(max), vreinterpretq_f32_u32(bits)));
+        factor = vminq_u32(factor, largest); /* not below 2^-126: `max` is at least 7.5 */
+        factor = vandq_u32(vbslq_u32(usable, factor, one), keep);
+        vst1q_f32(factors + i, vreinterpretq_f32_u32(factor));
+        vst1q_f32(inverses + i, vdivq_f32(vdupq_n_f32(1.0f), vreinterpretq_f32_u32(factor)));
+    }
+}
+#endif
+
+#ifndef MIXPREC_NO_OPTIM
+/* A product that no compiler fuses with the sum it goes into. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_product_neon_(float32x4_t a, float32x4_t b) {
+    float32x4_t product = vmulq_f32(a, b);
+    MIXPREC_KEEP_(product);
+    return product;
+}
+
+/* As mixprec_over_avx2_: FMAXNM, too, takes the number beside a NaN. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_over_neon_(float32x4_t x, float32x4_t c, float32x4_t inverse) {
+    float32x4_t quotient = vmulq_f32(x, inverse);
+    float32x4_t rest = vmaxnmq_f32(vfmsq_f32(x, quotient, c), vdupq_n_f32(-3.402823466e38f));
+    return vfmaq_f32(quotient, rest, inverse);
+}
+
+static void mixprec_adam_neon_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    const float32x4_t inverse_scale = vdupq_n_f32(s->inverse_scale), clip = vdupq_n_f32(s->clip);
+    const float32x4_t weight_decay = vdupq_n_f32(s->weight_decay), keep = vdupq_n_f32(s->keep);
+    const float32x4_t beta1 = vdupq_n_f32(s->beta1), rest1 = vdupq_n_f32(s->rest1);
+    const float32x4_t beta2 = vdupq_n_f32(s->beta2), rest2 = vdupq_n_f32(s->rest2);
+    const float32x4_t correction = vdupq_n_f32(s->correction), epsilon = vdupq_n_f32(s->epsilon);
+    const float32x4_t inverse = vdupq_n_f32((float)(1.0 / (double)s->correction)), rate = vdupq_n_f32(s->rate);
+    const int decay = s->decay;
+    size_t i, whole = n / 4 * 4;
+    for (i = 0; i < whole; i += 4) {
+        float32x4_t g = mixprec_product_neon_(mixprec_product_neon_(vld1q_f32(grad + i), inverse_scale), clip);
+        float32x4_t weight = mixprec_product_neon_(vld1q_f32(w + i), keep), first, second, denominator;
+        if (decay)
+            g = vaddq_f32(g, mixprec_product_neon_(weight_decay, weight));
+        first = vaddq_f32(mixprec_product_neon_(beta1, vld1q_f32(m + i)), mixprec_product_neon_(rest1, g));
+        second = vaddq_f32(mixprec_product_neon_(beta2, vld1q_f32(v + i)),
+                           mixprec_product_neon_(mixprec_product_neon_(rest2, g), g));
+        denominator = vaddq_f32(mixprec_over_neon_(vsqrtq_f32(second), correction, inverse), epsilon);
+        vst1q_f32(m + i, first);
+        vst1q_f32(v + i, second);
+        vst1q_f32(w + i, vsubq_f32(weight, vdivq_f32(mixprec_product_neon_(rate, first), denominator)));
+    }
+    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+}
+
+static void mixprec_sgd_neon_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
+    const float32x4_t inverse_scale = vdupq_n_f32(s->inverse_scale), clip = vdupq_n_f32(s->clip);
+    const float32x4_t weight_decay = vdupq_n_f32(s->weight_decay), rate = vdupq_n_f32(s->rate);
+    const float32x4_t momentum = vdupq_n_f32(s->beta1), rest1 = vdupq_n_f32(s->rest1);
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    size_t i, whole = n / 4 * 4;
+    for (i = 0; i < whole; i += 4) {
+        float32x4_t g = mixprec_product_neon_(mixprec_product_neon_(vld1q_f32(grad + i), inverse_scale), clip);
+        float32x4_t weight = vld1q_f32(w + i);
+        if (decay)
+            g = vaddq_f32(g, mixprec_product_neon_(weight_decay, weight));
+        if (m) {
+            float32x4_t moment = g;
+            if (!first)
+                moment = vaddq_f32(mixprec_product_neon_(momentum, vld1q_f32(m + i)), mixprec_product_neon_(rest1, g));
+            vst1q_f32(m + i, moment);
+            g = nesterov ? vaddq_f32(g, mixprec_product_neon_(momentum, moment)) : moment;
+        }
+        vst1q_f32(w + i, vsubq_f32(weight, mixprec_product_neon_(rate, g)));
+    }
+    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
+}
+
+static void mixprec_accumulate_neon_(float *sum, const float *x, size_t n, float factor) {
+    size_t i, whole = n / 4 * 4;
+    for (i = 0; i < whole; i += 4)
+        vst1q_f32(sum + i, vaddq_f32(vld1q_f32(sum + i), mixprec_product_neon_(vld1q_f32(x + i), vdupq_n_f32(factor))));
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+}
+#endif
 #endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
@@ -8459,7 +8738,8 @@ MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, 
             mixprec_load_(kernels, block_x, (const char *)x + i * mixprec_size_of_(x_type), x_type, step);
             if (reduction == MIXPREC_DOT)
                 mixprec_load_(kernels, block_y, (const char *)y + i * mixprec_size_of_(y_type), y_type, step);
-            kernels->reduce(lanes, block_x, block_y, MIXPREC_F32, step, reduction, center);
+            kernels->reduce(lanes, block_x, reduction == MIXPREC_DOT ? block_y : NULL, MIXPREC_F32, step, reduction,
+                            center);
         }
     for (step = MIXPREC_LANES_ / 2; step; step /= 2)
         for (i = 0; i < step; i++)
@@ -11334,10 +11614,11 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
-        MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
-            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
+        MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                               \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_block_scales_neon_),                                      \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_neon_, mixprec_sgd_neon_, mixprec_accumulate_neon_)                        \
+            MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_,
