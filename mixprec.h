@@ -2040,6 +2040,8 @@ typedef struct mixprec_tally_ {
        often exponents were counted since the planes were empty. */
     uint8_t *exponents, room[MIXPREC_TALLY_EXPONENTS_ + 16 * MIXPREC_UNIT_ + 63];
     uint32_t pending, counted, missed, window, largest;
+#elif defined(MIXPREC_HAS_NEON_)
+    uint64_t exponents[3][256]; /* with stats->exponents four counters, so that none waits for the one before */
 #endif
     /* Of the format, as fp32 bits, to nearest even: its largest magnitude, the largest that becomes zero, the least
        that becomes a normal number, the least normal number; and the mantissa bits that a normal number loses. */
@@ -3117,6 +3119,27 @@ static const char *mixprec_across_edge_(double *edge, const char *a, size_t byte
     return (const char *)edge;
 }
 #endif
+#endif
+
+#ifndef MIXPREC_NO_CONVERT
+/* Statistics from f64, by the steps from fp32; but what overflows becomes the largest number on its way to being
+   rounded. */
+typedef struct mixprec_tally_wide_ {
+    double power, split, least_unit, max, vanishing, normal;
+} mixprec_tally_wide_;
+
+MIXPREC_INLINE mixprec_tally_wide_ mixprec_tally_wide_of_(const mixprec_tally_ *t) {
+    const uint64_t min_normal = mixprec_f32_bits_to_f64_bits_((uint32_t)t->min_normal);
+    mixprec_tally_wide_ p;
+    p.power = (double)((int64_t)1 << (t->shift + 29));
+    p.split = p.power - 1;
+    p.least_unit = mixprec_f64_from_bits_(min_normal | (uint64_t)1 << 51);
+    p.max = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_((uint32_t)t->max));
+    p.vanishing = t->wide_vanishing;
+    p.normal = t->wide_normal;
+    return p;
+}
+
 #endif
 
 /* ---- reductions and optimisers: any n ---- */
@@ -4255,24 +4278,6 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
     mixprec_tally_range_f32_(t, mixprec_largest_avx2_(amax),
                              0 - mixprec_largest_avx2_(_mm256_xor_si256(min, _mm256_set1_epi32(-1))));
     return i;
-}
-
-/* Statistics from f64, by the steps from fp32; but what overflows becomes the largest number on its way to being
-   rounded. */
-typedef struct mixprec_tally_wide_ {
-    double power, split, least_unit, max, vanishing, normal;
-} mixprec_tally_wide_;
-
-static mixprec_tally_wide_ mixprec_tally_wide_of_(const mixprec_tally_ *t) {
-    const uint64_t min_normal = mixprec_f32_bits_to_f64_bits_((uint32_t)t->min_normal);
-    mixprec_tally_wide_ p;
-    p.power = (double)((int64_t)1 << (t->shift + 29));
-    p.split = p.power - 1;
-    p.least_unit = mixprec_f64_from_bits_(min_normal | (uint64_t)1 << 51);
-    p.max = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_((uint32_t)t->max));
-    p.vanishing = t->wide_vanishing;
-    p.normal = t->wide_normal;
-    return p;
 }
 
 /* The upper quarter of a number, less its sign and the difference of the biases of f64 and fp32, is a word of 8 bits of
@@ -7460,6 +7465,155 @@ static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float f
     }
     return vmaxvq_u32(found) != 0;
 }
+
+/* ---- statistics ---- */
+
+#ifndef MIXPREC_NO_CONVERT
+/* Four lanes of fp32 to those of f64. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_lanes_neon_(double *to, float32x4_t sums) {
+    vst1q_f64(to, vaddq_f64(vld1q_f64(to), vcvt_f64_f32(vget_low_f32(sums))));
+    vst1q_f64(to + 2, vaddq_f64(vld1q_f64(to + 2), vcvt_high_f64_f32(sums)));
+}
+
+/* As mixprec_tally_avx2_, but that all elements are treated as those that may not become normal numbers. */
+static size_t mixprec_tally_neon_(mixprec_tally_ *t, const void *src, mixprec_dtype type, size_t n) {
+    const float32x4_t power = vdupq_n_f32((float)(1 << t->shift));
+    const float32x4_t least_unit = vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)t->min_normal | 1 << 22));
+    const uint32x4_t normal = vdupq_n_u32((uint32_t)t->normal), vanishing = vdupq_n_u32((uint32_t)t->vanishing);
+    const uint32x4_t max = vdupq_n_u32((uint32_t)t->max), zero = vdupq_n_u32(0);
+    mixprec_statistics *stats = t->stats;
+    uint32_t amax = 0, min = 0xFFFFFFFFu; /* min: less 1, so that zero is not it */
+    size_t i, k;
+    int j;
+    for (i = 0; i < 256 && !n; i++)
+        stats->exponents[i] += t->exponents[0][i] + t->exponents[1][i] + t->exponents[2][i];
+    for (i = 0; i < n; i += MIXPREC_TALLY_GROUP_) {
+        uint32x4_t largest = zero, least = vdupq_n_u32(min);
+        uint32x4_t zeros = zero, overflow = zero, underflow = zero, subnormal = zero; /* counted downward */
+        float32x4_t signal[8], noise[8];
+        float buffer[MIXPREC_TALLY_GROUP_];
+        const float *from = (const float *)src + i;
+        uint32_t most;
+        if (type != MIXPREC_F32) {
+            mixprec_load_neon_(buffer, (const uint16_t *)src + i, type, MIXPREC_TALLY_GROUP_);
+            from = buffer;
+        }
+        for (j = 0; j < 8; j++) {
+            signal[j] = noise[j] = vdupq_n_f32(0);
+            for (k = 4 * (size_t)j; k < MIXPREC_TALLY_GROUP_; k += 32) {
+                const float32x4_t x = vld1q_f32(from + k);
+                const uint32x4_t magnitude = vbicq_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(0x80000000u));
+                const float32x4_t y = vreinterpretq_f32_u32(vminq_u32(magnitude, max));
+                const float32x4_t unit = vmaxq_f32(y, least_unit);
+                float32x4_t rounded = vfmsq_f32(y, unit, power), error;
+                MIXPREC_KEEP_(rounded);
+                rounded = vfmaq_f32(rounded, unit, power);
+                MIXPREC_KEEP_(rounded);
+                error = vsubq_f32(rounded, vreinterpretq_f32_u32(magnitude));
+                signal[j] = vfmaq_f32(signal[j], x, x);
+                noise[j] = vfmaq_f32(noise[j], error, error);
+                largest = vmaxq_u32(largest, magnitude);
+                least = vminq_u32(least, vsubq_u32(magnitude, vdupq_n_u32(1)));
+                zeros = vaddq_u32(zeros, vceqq_u32(magnitude, zero));
+                overflow = vaddq_u32(overflow, vcgtq_u32(magnitude, max));
+                underflow = vaddq_u32(underflow, vcleq_u32(magnitude, vanishing));
+                subnormal = vaddq_u32(subnormal, vcltq_u32(magnitude, normal));
+            }
+        }
+        most = vmaxvq_u32(largest);
+        if (most >= MIXPREC_SQUARES_BELOW_ || (most && most < MIXPREC_SQUARES_FROM_))
+            break;
+        amax = most > amax ? most : amax;
+        min = vminvq_u32(least);
+        stats->zero -= (uint64_t)(int64_t)vaddvq_s32(vreinterpretq_s32_u32(zeros));
+        stats->overflow -= (uint64_t)(int64_t)vaddvq_s32(vreinterpretq_s32_u32(overflow));
+        stats->underflow -= (uint64_t)(int64_t)vaddvq_s32(vreinterpretq_s32_u32(vsubq_u32(underflow, zeros)));
+        stats->subnormal -= (uint64_t)(int64_t)vaddvq_s32(vreinterpretq_s32_u32(vsubq_u32(subnormal, underflow)));
+        for (j = 0; j < 4; j++) {
+            mixprec_add_lanes_neon_(t->signal + 4 * j, vaddq_f32(signal[j], signal[j + 4]));
+            mixprec_add_lanes_neon_(t->noise + 4 * j, vaddq_f32(noise[j], noise[j + 4]));
+        }
+        for (k = 0; k < MIXPREC_TALLY_GROUP_; k += 4) {
+            stats->exponents[mixprec_f32_bits_(from[k]) << 1 >> 24]++;
+            MIXPREC_UNROLL_ for (j = 0; j < 3; j++)
+                t->exponents[j][mixprec_f32_bits_(from[k + 1 + (size_t)j]) << 1 >> 24]++;
+        }
+    }
+    if (i) {
+        const uint64_t least = mixprec_f32_bits_to_f64_bits_(min + 1);
+        const uint64_t largest = mixprec_f32_bits_to_f64_bits_(amax);
+        t->amax = largest > t->amax ? largest : t->amax;
+        t->min_nonzero = least && least < t->min_nonzero ? least : t->min_nonzero;
+    }
+    return i;
+}
+
+/* The same from f64. */
+static size_t mixprec_tally_wide_neon_(mixprec_tally_ *t, const double *src, size_t n) {
+    const mixprec_tally_wide_ p = mixprec_tally_wide_of_(t);
+    const float64x2_t infinity = vdupq_n_f64(mixprec_f64_from_bits_((uint64_t)0x7FF << 52));
+    const float64x2_t max = vdupq_n_f64(p.max), power = vdupq_n_f64(p.power);
+    const uint64x2_t none = vdupq_n_u64(0);
+    mixprec_statistics *stats = t->stats;
+    size_t i, k;
+    int j;
+    for (i = 0; i < n; i += MIXPREC_UNIT_) {
+        float64x2_t largest = vdupq_n_f64(0), least = infinity, signal[8], noise[8];
+        uint64x2_t zeros = none, overflow = none, underflow = none, subnormal = none; /* counted downward */
+        uint64_t bits;
+        for (j = 0; j < 8; j++) {
+            signal[j] = vld1q_f64(t->signal + 2 * j);
+            noise[j] = vld1q_f64(t->noise + 2 * j);
+            for (k = 2 * (size_t)j; k < MIXPREC_UNIT_; k += MIXPREC_TALLY_LANES_) {
+                const float64x2_t x = vld1q_f64(src + i + k), magnitude = vabsq_f64(x);
+                const float64x2_t y = vminq_f64(magnitude, max);
+                const float64x2_t unit = vmaxq_f64(y, vdupq_n_f64(p.least_unit));
+                const uint64x2_t zero = vceqzq_f64(x);
+                float64x2_t rounded = vfmsq_f64(y, unit, power), error, square;
+                MIXPREC_KEEP_(rounded);
+                rounded = vfmaq_f64(rounded, unit, power);
+                MIXPREC_KEEP_(rounded);
+                error = vsubq_f64(rounded, magnitude);
+                square = vmulq_f64(x, x);
+                MIXPREC_KEEP_(square);
+                signal[j] = vaddq_f64(signal[j], square);
+                MIXPREC_KEEP_(signal[j]);
+                square = vmulq_f64(error, error);
+                MIXPREC_KEEP_(square);
+                noise[j] = vaddq_f64(noise[j], square);
+                MIXPREC_KEEP_(noise[j]);
+                largest = vmaxq_f64(largest, magnitude); /* a NaN stays */
+                least = vminq_f64(least, vbslq_f64(zero, infinity, magnitude));
+                zeros = vaddq_u64(zeros, zero);
+                overflow = vaddq_u64(overflow, vcgtq_f64(magnitude, max));
+                underflow = vaddq_u64(underflow, vcleq_f64(magnitude, vdupq_n_f64(p.vanishing)));
+                subnormal = vaddq_u64(subnormal, vcltq_f64(magnitude, vdupq_n_f64(p.normal)));
+            }
+        }
+        bits = mixprec_f64_bits_(vmaxvq_f64(largest));
+        if (bits >= (uint64_t)0x7FF << 52)
+            break;
+        t->amax = bits > t->amax ? bits : t->amax;
+        bits = mixprec_f64_bits_(vminvq_f64(least));
+        t->min_nonzero = bits < t->min_nonzero ? bits : t->min_nonzero;
+        stats->zero -= vaddvq_u64(zeros);
+        stats->overflow -= vaddvq_u64(overflow);
+        stats->underflow -= vaddvq_u64(vsubq_u64(underflow, zeros));
+        stats->subnormal -= vaddvq_u64(vsubq_u64(subnormal, underflow));
+        for (j = 0; j < 8; j++) {
+            vst1q_f64(t->signal + 2 * j, signal[j]);
+            vst1q_f64(t->noise + 2 * j, noise[j]);
+        }
+        for (k = 0; k < MIXPREC_UNIT_; k += 4)
+            for (j = 0; j < 4; j++) {
+                const int32_t exponent = (int32_t)(mixprec_f64_bits_(src[i + k + (size_t)j]) << 1 >> 53) - 1023 + 127;
+                uint64_t *exponents = j ? t->exponents[j - 1] : stats->exponents;
+                exponents[exponent < 0 ? 0 : exponent > 254 ? 254 : exponent]++;
+            }
+    }
+    return i;
+}
+#endif
 
 /* ---- GEMM ---- */
 
@@ -11614,7 +11768,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
-        MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                               \
+        MIXPREC_TALLY_KERNELS_(mixprec_tally_neon_, mixprec_tally_wide_neon_)                                          \
+            MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_block_scales_neon_),                                      \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_neon_, mixprec_sgd_neon_, mixprec_accumulate_neon_)                        \
