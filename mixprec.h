@@ -7223,18 +7223,41 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_round_fp8_neon_(uint32x4_t magnitude, m
     return vsraq_n_u32(vreinterpretq_u32_f32(sum), unit, 23 - 2);
 }
 
-/* As integers, magnitudes order as the numbers do, with NaN on top. */
-MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_fp8_neon_(uint32x4_t bits, mixprec_dtype type, int saturate) {
-    uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)),
-               nan = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
+/* Bytes of 16 lanes: the least or the most significant ones. */
+MIXPREC_FORCE_INLINE_ uint8x16_t mixprec_low_bytes_neon_(const uint32x4_t x[4]) {
+    uint16x8_t low = vuzp1q_u16(vreinterpretq_u16_u32(x[0]), vreinterpretq_u16_u32(x[1]));
+    uint16x8_t high = vuzp1q_u16(vreinterpretq_u16_u32(x[2]), vreinterpretq_u16_u32(x[3]));
+    return vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
+}
+MIXPREC_FORCE_INLINE_ uint8x16_t mixprec_high_bytes_neon_(const uint32x4_t x[4]) {
+    uint16x8_t low = vuzp2q_u16(vreinterpretq_u16_u32(x[0]), vreinterpretq_u16_u32(x[1]));
+    uint16x8_t high = vuzp2q_u16(vreinterpretq_u16_u32(x[2]), vreinterpretq_u16_u32(x[3]));
+    return vuzp2q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
+}
+
+/* 16 codes with their signs; finite: none is a NaN or goes beyond the format. As integers, magnitudes order as the
+   numbers do, with NaN on top. */
+MIXPREC_FORCE_INLINE_ uint8x16_t mixprec_encode_fp8_neon_(const uint32x4_t bits[4], mixprec_dtype type, int saturate,
+                                                          int finite) {
     float limit = type == MIXPREC_E4M3 ? (saturate ? 448.0f : 480.0f) : (saturate ? 57344.0f : 65536.0f);
-    uint32x4_t code, nan_code;
-    magnitude = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit)));
-    code = vandq_u32(mixprec_round_fp8_neon_(magnitude, type), vdupq_n_u32(0xFF));
-    nan_code = type == MIXPREC_E4M3 ? vdupq_n_u32(0x7F)
-                                    : vorrq_u32(vdupq_n_u32(0x7E), vandq_u32(vshrq_n_u32(bits, 21), vdupq_n_u32(1)));
-    code = vbslq_u32(nan, nan_code, code);
-    return vorrq_u32(code, vandq_u32(vshrq_n_u32(bits, 24), vdupq_n_u32(0x80)));
+    uint32x4_t c[4], nan[4], payload[4];
+    uint8x16_t codes;
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        uint32x4_t magnitude = vbicq_u32(bits[j], vdupq_n_u32(0x80000000u));
+        nan[j] = vcgtq_u32(magnitude, vdupq_n_u32(0x7F800000));
+        payload[j] = vshrq_n_u32(bits[j], 21);
+        if (!finite)
+            magnitude = vminq_u32(magnitude, vreinterpretq_u32_f32(vdupq_n_f32(limit)));
+        c[j] = mixprec_round_fp8_neon_(magnitude, type);
+    }
+    codes = mixprec_low_bytes_neon_(c);
+    if (!finite && type == MIXPREC_E4M3)
+        codes = vorrq_u8(codes, mixprec_low_bytes_neon_(nan));
+    else if (!finite) /* what is left of a NaN's exponent, and two bits of it */
+        codes =
+            vbslq_u8(mixprec_low_bytes_neon_(nan), vorrq_u8(mixprec_low_bytes_neon_(payload), vdupq_n_u8(2)), codes);
+    return vbslq_u8(vdupq_n_u8(0x80), mixprec_high_bytes_neon_(bits), codes);
 }
 
 /* f16 to nearest even. */
@@ -7251,19 +7274,20 @@ MIXPREC_FORCE_INLINE_ uint16x4_t mixprec_encode_f16_neon_(float32x4_t x, int sat
 MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                        int saturate) {
     size_t i;
-    for (i = 0; i < n; i += 8) {
-        float32x4_t x = vld1q_f32(src + i), y = vld1q_f32(src + i + 4);
-        uint32x4_t p = vreinterpretq_u32_f32(x), q = vreinterpretq_u32_f32(y);
-        if (type == MIXPREC_F16)
-            vst1q_u16((uint16_t *)dst + i,
-                      vcombine_u16(mixprec_encode_f16_neon_(x, saturate), mixprec_encode_f16_neon_(y, saturate)));
-        else if (type == MIXPREC_BF16)
-            vst1q_u16((uint16_t *)dst + i, vcombine_u16(vshrn_n_u32(mixprec_encode_bf16_neon_(p, saturate), 16),
-                                                        vshrn_n_u32(mixprec_encode_bf16_neon_(q, saturate), 16)));
-        else
-            vst1_u8((uint8_t *)dst + i,
-                    vmovn_u16(vcombine_u16(vmovn_u32(mixprec_encode_fp8_neon_(p, type, saturate)),
-                                           vmovn_u32(mixprec_encode_fp8_neon_(q, type, saturate)))));
+    int j;
+    for (i = 0; i < n; i += 16) {
+        uint32x4_t bits[4];
+        uint16x4_t halves[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) bits[j] = vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j));
+        if (type == MIXPREC_E4M3 || type == MIXPREC_E5M2) {
+            vst1q_u8((uint8_t *)dst + i, mixprec_encode_fp8_neon_(bits, type, saturate, 0));
+            continue;
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) halves[j] =
+            type == MIXPREC_F16 ? mixprec_encode_f16_neon_(vreinterpretq_f32_u32(bits[j]), saturate)
+                                : vshrn_n_u32(mixprec_encode_bf16_neon_(bits[j], saturate), 16);
+        vst1q_u16((uint16_t *)dst + i, vcombine_u16(halves[0], halves[1]));
+        vst1q_u16((uint16_t *)dst + i + 8, vcombine_u16(halves[2], halves[3]));
     }
 }
 
@@ -8316,20 +8340,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_narrow_as_neon_(uint8_t *dst, mixprec_dtype d
     for (i = 0; i < n; factors++) {
         const float32x4_t factor = vdupq_n_f32(*factors);
         for (end = i + mixprec_min_(n - i, block); i < end; i += 16) {
-            uint16x8_t x[4], c[4];
-            uint8x16_t codes, signs;
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                const char *from = src + (i + 4 * (size_t)j) * size;
-                uint32x4_t bits = vreinterpretq_u32_f32(vmulq_f32(mixprec_load4_neon_(from, src_type), factor));
-                x[j] = vreinterpretq_u16_u32(bits);
-                bits = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF));
-                c[j] = vreinterpretq_u16_u32(mixprec_round_fp8_neon_(bits, dst_type));
-            }
-            codes =
-                vuzp1q_u8(vreinterpretq_u8_u16(vuzp1q_u16(c[0], c[1])), vreinterpretq_u8_u16(vuzp1q_u16(c[2], c[3])));
-            signs =
-                vuzp2q_u8(vreinterpretq_u8_u16(vuzp2q_u16(x[0], x[1])), vreinterpretq_u8_u16(vuzp2q_u16(x[2], x[3])));
-            vst1q_u8(dst + i, vbslq_u8(vdupq_n_u8(0x80), signs, codes));
+            uint32x4_t bits[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) bits[j] = vreinterpretq_u32_f32(
+                vmulq_f32(mixprec_load4_neon_(src + (i + 4 * (size_t)j) * size, src_type), factor));
+            vst1q_u8(dst + i, mixprec_encode_fp8_neon_(bits, dst_type, 1, 1));
         }
     }
 }
