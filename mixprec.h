@@ -3139,7 +3139,6 @@ MIXPREC_INLINE mixprec_tally_wide_ mixprec_tally_wide_of_(const mixprec_tally_ *
     p.normal = t->wide_normal;
     return p;
 }
-
 #endif
 
 /* ---- reductions and optimisers: any n ---- */

@@ -12,7 +12,7 @@ typedef struct gemm_case {
     mixprec_transpose tb;
     size_t m, n, k;
     int all_paths; /* not the best one only */
-    int streams_b; /* B is read from DRAM: several copies take turns */
+    int streams;   /* the larger operand is read from DRAM: several copies take turns */
     int is_gram;   /* B is A; one format at a time, to save memory */
     size_t past;   /* bytes from a line of the cache to the beginning of B */
 } gemm_case;
@@ -31,7 +31,7 @@ typedef struct gemm_run {
     int is_triple_loop;
     const double *original_a, *original_b;
     const unsigned char *a, *b, *packed;
-    size_t b_bytes, packed_bytes, copies, turn;
+    size_t a_step, b_step, packed_bytes, copies, turn; /* steps: from one copy to the next; 0: there is one */
     void *c;
     double error, error_of_sum;
 } gemm_run;
@@ -39,7 +39,7 @@ typedef struct gemm_run {
 /* One format's operands, shared by the implementations. */
 typedef struct gemm_operands {
     unsigned char *a, *b, *c, *packed, *b_memory;
-    size_t b_bytes, packed_bytes, copies;
+    size_t a_step, b_step, packed_bytes, copies;
 } gemm_operands;
 
 #define MAX_RUNS 48
@@ -84,11 +84,11 @@ static void parallel_for(void *context, size_t count, void (*task)(void *data, s
 }
 
 #define ONES_4(x) x, x, x, x
-static void library_gemm(const gemm_run *run, const unsigned char *b) {
+static void library_gemm(const gemm_run *run, const unsigned char *a, const unsigned char *b) {
     static const float ones[64] = {ONES_4(ONES_4(ONES_4(1)))};
     const mixprec_scales blocks = {ones, 128, 128, 0};
     mixprec_gemm_desc desc = describe(run->shape, run->dtype, run->isa);
-    desc.a = run->a;
+    desc.a = a;
     desc.b = b;
     desc.c = run->c;
     if (run->variant == TWO_THREADS ||
@@ -105,7 +105,7 @@ static void library_gemm(const gemm_run *run, const unsigned char *b) {
 }
 
 static const unsigned char *current_b(const gemm_run *run) {
-    return run->variant == PACKED ? run->packed + run->turn * run->packed_bytes : run->b + run->turn * run->b_bytes;
+    return run->variant == PACKED ? run->packed + run->turn * run->packed_bytes : run->b + run->turn * run->b_step;
 }
 
 /* What a programmer writes first, in the order that a compiler can make something of. */
@@ -121,13 +121,16 @@ static void triple_loop(const gemm_case *shape, const float *a, const float *b, 
 static void run_gemm(void *context) {
     gemm_run *run = context;
     const gemm_case *shape = run->shape;
+    const unsigned char *a, *b;
     run->turn = (run->turn + 1) % run->copies;
+    a = run->a + run->turn * run->a_step;
+    b = current_b(run);
     if (run->is_triple_loop)
-        triple_loop(shape, (const float *)(const void *)run->a, (const float *)(const void *)current_b(run), run->c);
+        triple_loop(shape, (const float *)(const void *)a, (const float *)(const void *)b, run->c);
     else if (run->peer)
-        run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, run->a, current_b(run), run->c);
+        run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a, b, run->c);
     else
-        library_gemm(run, current_b(run));
+        library_gemm(run, a, b);
     bench_use(run->c);
 }
 
@@ -188,23 +191,26 @@ static void find_error(void *context) {
 
 static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const double *a, const double *b,
                              gemm_operands *operands) {
-    size_t size = mixprec_dtype_size(dtype), copy;
-    operands->a = bench_alloc(shape->m * shape->k * size);
-    bench_check(mixprec_convert(operands->a, dtype, a, MIXPREC_F64, shape->m * shape->k));
-    operands->b_bytes = shape->n * shape->k * size;
-    operands->copies = shape->streams_b ? bench_dram_bytes() / operands->b_bytes + 1 : 1;
+    const size_t size = mixprec_dtype_size(dtype), a_count = shape->m * shape->k, b_count = shape->n * shape->k;
+    const int streams_a = shape->streams && shape->m > shape->n, streams_b = shape->streams && !streams_a;
+    size_t copy;
+    operands->a_step = streams_a ? a_count * size : 0;
+    operands->b_step = streams_b ? b_count * size : 0;
+    operands->copies = shape->streams ? bench_dram_bytes() / (operands->a_step + operands->b_step) + 1 : 1;
+    operands->a = bench_alloc(a_count * size * (streams_a ? operands->copies : 1));
+    for (copy = 0; copy < (streams_a ? operands->copies : 1); copy++)
+        bench_check(mixprec_convert(operands->a + copy * operands->a_step, dtype, a, MIXPREC_F64, a_count));
     if (shape->is_gram) {
         operands->b = operands->a;
     } else {
-        operands->b_memory = bench_alloc(shape->past + operands->b_bytes * operands->copies);
+        operands->b_memory = bench_alloc(shape->past + b_count * size * (streams_b ? operands->copies : 1));
         operands->b = operands->b_memory + shape->past;
-        for (copy = 0; copy < operands->copies; copy++)
-            bench_check(
-                mixprec_convert(operands->b + copy * operands->b_bytes, dtype, b, MIXPREC_F64, shape->n * shape->k));
+        for (copy = 0; copy < (streams_b ? operands->copies : 1); copy++)
+            bench_check(mixprec_convert(operands->b + copy * operands->b_step, dtype, b, MIXPREC_F64, b_count));
     }
     operands->c = bench_alloc(shape->m * shape->n * (dtype == MIXPREC_F64 ? 8 : 4));
     operands->packed = NULL;
-    if (shape->streams_b && dtype == MIXPREC_F16) {
+    if (streams_b && dtype == MIXPREC_F16) {
         mixprec_gemm_desc desc = describe(shape, dtype, MIXPREC_ISA_AUTO);
         desc.b = operands->b;
         bench_check(mixprec_gemm_pack_b_size(&desc, &operands->packed_bytes));
@@ -261,8 +267,8 @@ static void print_header(const gemm_case *shape) {
                (double)shape->k, shape->tb ? ", B as n x k rows" : "",
                shape->past ? ", from 16 bytes past a line of the cache on" : "");
     printf("  %-5s %-22s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
-           shape->streams_b ? "GB/s" : "GFLOP/s", shape->streams_b ? "read" : "peak",
-           shape->streams_b ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
+           shape->streams ? "GB/s" : "GFLOP/s", shape->streams ? "read" : "peak",
+           shape->streams ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
 }
 
 static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing *timing, double f32_seconds,
@@ -272,19 +278,19 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     size_t c_bytes = shape->m * shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4);
     double gflops = 1e-9 * flops_of(shape) / timing->best;
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
-    double share = (shape->streams_b ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
+    double share = (shape->streams ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
     double limit = 1e-9 * timing->limit->work / timing->limit_seconds;
     char label[40];
     bench_record(&timing->key, "gflops", gflops);
-    bench_record(&timing->key, shape->streams_b ? "share_of_dram_read" : "share_of_peak", share);
-    bench_record(&timing->key, shape->streams_b ? "dram_read_gb_per_s" : "peak_gflops", limit);
+    bench_record(&timing->key, shape->streams ? "share_of_dram_read" : "share_of_peak", share);
+    bench_record(&timing->key, shape->streams ? "dram_read_gb_per_s" : "peak_gflops", limit);
     bench_record(&timing->key, "operand_bytes", (double)operand_bytes);
     bench_record(&timing->key, "error", run->error);
     bench_record(&timing->key, "error_of_sum", run->error_of_sum);
-    if (shape->streams_b)
+    if (shape->streams)
         bench_record(&timing->key, "gb_per_s", gb_per_s);
     printf("  %-5s %-22s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
-           1e3 * timing->best, 1e3 * timing->median, shape->streams_b ? gb_per_s : gflops, limit, 100 * share);
+           1e3 * timing->best, 1e3 * timing->median, shape->streams ? gb_per_s : gflops, limit, 100 * share);
     if (f32_seconds > 0) {
         bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
         printf(" %7.2f", f32_seconds / timing->best);
@@ -325,7 +331,7 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     timing->run = run_gemm;
     timing->check = find_error;
     timing->context = &plan->runs[plan->count];
-    timing->limit = run->shape->streams_b ? bench_read_limit() : bench_multiply_add_limit(accumulator_of(run->dtype));
+    timing->limit = run->shape->streams ? bench_read_limit() : bench_multiply_add_limit(accumulator_of(run->dtype));
     timing->key = bench_key_of(run->shape->suite, run->shape->name, run->dtype, run->isa);
     if (run->variant != PLAIN)
         timing->key.impl = variant_names[run->variant];
@@ -361,7 +367,8 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
     run.dtype = dtype;
     run.a = operands->a;
     run.b = operands->b;
-    run.b_bytes = operands->b_bytes;
+    run.a_step = operands->a_step;
+    run.b_step = operands->b_step;
     run.copies = operands->copies;
     run.c = operands->c;
     for (path = shape->all_paths ? 0 : path_count - 1; path < path_count; path++) {
@@ -378,7 +385,8 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
             add_run(plan, &run, limit);
     }
     run.variant = NATIVE;
-    if (dtype == MIXPREC_BF16 && mixprec_native_available(dtype, dtype) && shape->m > 16) /* fewer do without */
+    if (dtype == MIXPREC_BF16 && mixprec_native_available(dtype, dtype) && shape->m > 16 &&
+        shape->n > 16) /* fewer do without */
         add_run(plan, &run, limit);
     if (operands->packed) {
         run.variant = PACKED;
@@ -394,7 +402,7 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         run.is_triple_loop = 0;
     }
     for (peer = 0; peer < peer_count; peer++)
-        if (peers[peer].dtype == dtype && (!strstr(peers[peer].name, "gemv") || shape->m == 1) &&
+        if (peers[peer].dtype == dtype && (!strstr(peers[peer].name, "gemv") || shape->m == 1 || shape->n == 1) &&
             (!strstr(peers[peer].name, "syrk") || shape->is_gram)) {
             run.peer = &peers[peer];
             add_run(plan, &run, limit);
@@ -493,6 +501,8 @@ void bench_gemm(void) {
         {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0, 0},
         {"batch", "16x4096x4096", MIXPREC_TRANS, 16, 4096, 4096, 0, 1, 0, 0},
         {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0, 0},
+        {"batch", "4096x1x4096", MIXPREC_NO_TRANS, 4096, 1, 4096, 0, 1, 0, 0}, /* a matrix times a vector */
+        {"batch", "4096x8x4096", MIXPREC_NO_TRANS, 4096, 8, 4096, 0, 1, 0, 0},
         {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1, 0},
     };
     static const gemm_case quick_gram = {"gram", "1024x8192", MIXPREC_TRANS, 1024, 1024, 8192, 0, 0, 1, 0};

@@ -17,10 +17,13 @@ static int openblas_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, cons
 }
 
 static int openblas_gemv(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
-    if (m != 1)
+    if (m != 1 && n != 1)
         return 1;
-    cblas_sgemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, (int)(tb ? n : k), (int)(tb ? k : n), 1, b,
-                (int)(tb ? k : n), a, 1, 0, c, 1);
+    if (n == 1)
+        cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)m, (int)k, 1, a, (int)k, b, 1, 0, c, 1);
+    else
+        cblas_sgemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, (int)(tb ? n : k), (int)(tb ? k : n), 1, b,
+                    (int)(tb ? k : n), a, 1, 0, c, 1);
     return 0;
 }
 
