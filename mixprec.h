@@ -9271,7 +9271,8 @@ static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_
 }
 
 /* The sums of a thin product as those of another, of n rows and plan->rows columns: its operands, which the caller
-   moves to where they begin, and its plan. */
+   moves to where they begin, and its plan for a workspace of at most plan->a_bytes. A limit of no more than that plan
+   needs gives the same one again. */
 static void mixprec_gemm_turn_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, mixprec_gemm_plan_ *turned,
                                mixprec_gemm_desc *t) {
     static const mixprec_gemm_desc none = MIXPREC_ZERO_;
@@ -9290,7 +9291,7 @@ static void mixprec_gemm_turn_(const mixprec_gemm_plan_ *plan, const mixprec_gem
     *turned = *plan;
     turned->pieces = 0;
     turned->direct = turned->bare = 1;
-    mixprec_gemm_own_blocks_(turned, t, t->m, t->n, SIZE_MAX);
+    mixprec_gemm_own_blocks_(turned, t, t->m, t->n, plan->a_bytes);
 }
 
 static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
@@ -9299,13 +9300,15 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
     if (plan->thin) {
         mixprec_gemm_plan_ turned;
         mixprec_gemm_desc t;
+        plan->tiny = 0;
         plan->rows = mixprec_min_(m, MIXPREC_THIN_ROWS_);
         plan->columns = n;
-        mixprec_gemm_turn_(plan, d, &turned, &t);
-        plan->a_bytes = mixprec_gemm_bytes_(&turned);
+        plan->a_bytes = 0;
         plan->b_bytes = mixprec_round_up_(plan->rows * n * plan->size, MIXPREC_ALIGN_);
         plan->t_bytes = plan->direct ? 0 : plan->b_bytes;
-        plan->tiny = 0;
+        plan->a_bytes = limit - mixprec_min_(limit, mixprec_gemm_bytes_(plan));
+        mixprec_gemm_turn_(plan, d, &turned, &t);
+        plan->a_bytes = mixprec_gemm_bytes_(&turned);
         plan->thin = mixprec_gemm_bytes_(plan) <= limit;
     }
     if (!plan->thin)
@@ -9819,6 +9822,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
     mixprec_gemm_range_ turned_part = {0, 1, 0, 0, 0, 0};
     size_t row, rows, p, i, j, ldt = columns;
     mixprec_gemm_turn_(plan, d, &turned, &product);
+    MIXPREC_ASSERT(mixprec_gemm_bytes_(&turned) == plan->a_bytes);
     product.c = sums;
     turned_part.row_end = columns;
     for (row = part->row; row < part->row_end; row += rows) {
@@ -13979,7 +13983,7 @@ static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, s
     return (padded - 1 - reach) / stride + 1;
 }
 
-/* One product of the three passes. Where only the workspace is asked for, the operands are f16: f32 may need less. */
+/* One product of the three passes. */
 static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
                                             mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
                                             mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
@@ -14024,16 +14028,18 @@ static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec
     plan->columns_bytes = plan->depth * plan->points * 4;
     plan->sums_bytes = plan->output * 4;
     plan->bytes = 0;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 9; i++) {
+        /* What fp8 needs, or f32, may be more or less. */
+        const mixprec_dtype type = i < 3 ? MIXPREC_F16 : i < 6 ? MIXPREC_F32 : MIXPREC_E4M3;
         mixprec_gemm_desc d =
-            i == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, MIXPREC_F16,
-                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F16)
-            : i == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, MIXPREC_F16,
-                                          MIXPREC_NO_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F32)
-                     : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, MIXPREC_F16,
-                                          MIXPREC_TRANS, NULL, MIXPREC_F16, NULL, MIXPREC_F32);
+            i % 3 == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, type,
+                                              MIXPREC_NO_TRANS, NULL, type, NULL, MIXPREC_F16)
+            : i % 3 == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, type,
+                                              MIXPREC_NO_TRANS, NULL, type, NULL, MIXPREC_F32)
+                         : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, type,
+                                              MIXPREC_TRANS, NULL, type, NULL, MIXPREC_F32);
         mixprec_status status;
-        if (i == 2)
+        if (i % 3 == 2)
             d.beta = &one;
         status = mixprec_gemm_workspace(&d, &best, NULL);
         if (status != MIXPREC_OK)
