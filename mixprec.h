@@ -1383,10 +1383,10 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
-   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
-   dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
-   take. NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with
-   the same scales, after mixprec_convert to f16 or bf16, which is exact.
+   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL; dst
+   = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex take.
+   NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with the
+   same scales, after mixprec_convert to f16 or bf16, which is exact.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -9126,11 +9126,13 @@ static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const m
 static int mixprec_small_pays_(const mixprec_small_ *s) {
     const int direct = s->kernels->direct && !s->wide;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
+    if (!s->b_bytes || s->n * s->k < 8192)
+        return 1;
     if (s->trans_b)
         most = direct && s->k < 192 ? 4 : 32;
     else if (direct)
         most = s->b_type == MIXPREC_F32 ? 32 : mixprec_size_of_(s->b_type) == 2 ? 8 : 0;
-    return !s->b_bytes || s->m > most || s->n * s->k < 8192;
+    return s->m > most;
 }
 
 /* Is a part of m x n small enough? */
@@ -9259,15 +9261,19 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
 
 /* Is m x n of C better computed as its transpose, which has few rows? An A that serves few columns is then read once
    where it lies, not packed: on Zen 4 one column times 2048 x 2048 takes 0.07 to 0.33 of the time, 24 columns 0.24 to
-   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69. An A that is transposed takes longer to pack.
-   */
+   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69. A transposed A takes longer to pack, but is
+   used where it lies for one column of a small product. */
 static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, int wide, size_t m, size_t n) {
     const int direct = kernels->direct && !wide;
     size_t most = d->trans_a ? 48 : direct ? 32 : 24;
+    if (n == 0 || n > most || m / 8 < n || d->k < 32 || m * d->k < 4096 || !kernels->few ||
+        (d->a_type == MIXPREC_F64 && !wide))
+        return 0;
     if (m <= MIXPREC_GEMM_SMALL_ && d->k <= MIXPREC_GEMM_SMALL_)
-        most = direct ? 12 : 4;
-    return kernels->few && n && n <= most && m > n && d->k >= 32 && m >= 16384 / d->k &&
-           (wide || d->a_type != MIXPREC_F64);
+        most = direct && (d->trans_a || d->a_type != MIXPREC_F32) ? 12 : 4;
+    if (d->k < 128)
+        most = mixprec_min_(most, 8);
+    return n <= most && m * d->k >= (wide || n > 4 || (n == 1 && d->trans_a) ? 16384 : 4096);
 }
 
 /* The sums of a thin product as those of another, of n rows and plan->rows columns: its operands, which the caller
@@ -12491,18 +12497,84 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
                        &how);
 }
 
-/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack.
-   Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4 rows have kernels
-   of their own, but up to 4096 multiplications are done before those begin. A beta of -0 goes the general way: clang
-   makes a comparison of doubles of a test for both zeros, which would raise the caller's flags. */
+/* The product of *s, of numbers of c_type that begin at c; 0, and nothing done, where it does not fit the stack. */
+MIXPREC_FORCE_INLINE_ int mixprec_gemm_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+    const int narrow = !s->wide && c_type != MIXPREC_F32;
+    const size_t bytes = s->a_bytes + s->b_bytes + (narrow ? s->m * s->n * sizeof(float) : 0);
+    mixprec_fp_ environment;
+    if (bytes > MIXPREC_GEMM_STACK)
+        return 0;
+    s->t = narrow ? NULL : c;
+    environment = mixprec_fp_begin_();
+    if (bytes)
+        mixprec_small_run_on_stack_(s, c, c_type);
+    else
+        mixprec_small_run_(s, NULL);
+    mixprec_fp_end_(environment);
+    return 1;
+}
+
+/* The same for many rows or columns, as many at a time as fit. */
+MIXPREC_NOINLINE_ int mixprec_gemm_in_blocks_(const mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+    const int narrow = !s->wide && c_type != MIXPREC_F32, tall = s->m > s->n;
+    const size_t size = s->wide ? 8 : 4, other_bytes = tall ? s->b_bytes : s->a_bytes;
+    const size_t fixed = other_bytes + 16 * s->k * size; /* that operand, and columns of B up to a multiple of 16 */
+    /* And for each row of many, or each column: */
+    const size_t each =
+        ((tall ? s->a_bytes : s->b_bytes) ? s->k * size : 0) + (narrow ? mixprec_min_(s->m, s->n) * size : 0);
+    size_t rows = s->m, columns = s->n, row, column;
+    if (each) {
+        const size_t most = (MIXPREC_GEMM_STACK - mixprec_min_(MIXPREC_GEMM_STACK, fixed)) / each;
+        if (most < (other_bytes ? 64 : 8))
+            return 0; /* to copy the other operand again for each block would take too long */
+        rows = tall ? mixprec_min_(rows, most) : rows;
+        columns = tall ? columns : mixprec_min_(columns, most);
+    }
+    for (row = 0; row < s->m; row += rows)
+        for (column = 0; column < s->n; column += columns) {
+            mixprec_small_ block = *s;
+            block.m = mixprec_min_(rows, s->m - row);
+            block.n = mixprec_min_(columns, s->n - column);
+            block.a = mixprec_element_(s->a, s->a_type, s->trans_a ? 1 : s->lda, row, 0);
+            block.b = mixprec_element_(s->b, s->b_type, s->trans_b ? s->ldb : 1, column, 0);
+            mixprec_small_bytes_(&block);
+            if (!mixprec_gemm_on_stack_(&block, (char *)c + (row * s->ldt + column) * mixprec_size_of_(c_type), c_type))
+                return 0; /* the first one; later ones are not larger */
+        }
+    return 1;
+}
+
+/* A column as a row of the transposed product. */
+MIXPREC_NOINLINE_ void mixprec_small_turn_(mixprec_small_ *s) {
+    const mixprec_small_ whole = *s;
+    s->trans_a = !whole.trans_b;
+    s->trans_b = !whole.trans_a;
+    s->m = 1;
+    s->n = whole.m;
+    s->a = whole.b;
+    s->a_type = whole.b_type;
+    s->lda = whole.ldb;
+    s->b = whole.a;
+    s->b_type = whole.a_type;
+    s->ldb = whole.lda;
+    s->ldt = whole.m;
+    mixprec_small_bytes_(s);
+}
+
+/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack,
+   or where a block of many rows or columns at a time does. Returns 0, having done nothing, for any other, and for all
+   that is wrong. Products of fewer than 4 rows have kernels of their own, but up to 4096 multiplications are done
+   before those begin. A beta of -0 goes the general way: clang makes a comparison of doubles of a test for both zeros,
+   which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
+    const size_t larger = m > n ? m : n, smaller = mixprec_min_(m, n);
     mixprec_small_ s;
-    mixprec_fp_ environment;
-    size_t bytes, c_bytes;
-    if (m - 1 >= MIXPREC_GEMM_SMALL_ || n - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
-        (m < 4 && m * n * k > 4096) || !kernels || !kernels->tiny ||
+    size_t c_bytes;
+    if (larger - 1 >= most || smaller - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
+        (larger > MIXPREC_GEMM_SMALL_ && (smaller > 64 || k > 64 || m < 4)) || (m < 4 && m * n * k > 4096) ||
+        !kernels || !kernels->tiny ||
         mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
         (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
         (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
@@ -12513,24 +12585,19 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
         return 0;
     s = mixprec_small_of_(kernels, d, m, n);
     if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
-        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide || !mixprec_small_pays_(&s))
+        s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
         return 0;
     c_bytes = s.ldt * m * mixprec_size_of_(d->c_type);
     if (mixprec_overlap_(d->c, c_bytes, d->a, s.lda * (s.trans_a ? k : m) * mixprec_size_of_(d->a_type)) ||
         mixprec_overlap_(d->c, c_bytes, d->b, s.ldb * (s.trans_b ? n : k) * mixprec_size_of_(d->b_type)))
         return 0;
-    if (!s.wide && d->c_type != MIXPREC_F32)
-        s.t = NULL;
-    bytes = s.a_bytes + s.b_bytes + (s.t ? 0 : m * n * sizeof(float));
-    if (bytes > MIXPREC_GEMM_STACK)
+    if (n == 1 && s.ldt == 1)
+        mixprec_small_turn_(&s);
+    if (!mixprec_small_pays_(&s))
         return 0;
-    environment = mixprec_fp_begin_();
-    if (bytes)
-        mixprec_small_run_on_stack_(&s, d->c, d->c_type);
-    else
-        mixprec_small_run_(&s, NULL);
-    mixprec_fp_end_(environment);
-    return 1;
+    if (larger > MIXPREC_GEMM_SMALL_)
+        return mixprec_gemm_in_blocks_(&s, d->c, d->c_type);
+    return mixprec_gemm_on_stack_(&s, d->c, d->c_type);
 }
 #endif
 

@@ -574,7 +574,7 @@ static void test_small_sizes(void) {
 static void test_small_products(void) {
     static const size_t sizes[] = {1,  3,  4,  5,  7,  8,  9,  13, 14, 15, 16, 17, 22, 23, 24,
                                    25, 28, 31, 32, 33, 40, 47, 48, 49, 63, 64, 65, 80, 96, 130};
-    static const size_t longest[] = {256, 257, 511, 512, 513};
+    static const size_t longest[] = {256, 257, 511, 512, 513, 514, 700, 1100};
     int t;
     random_state = 24;
     for (t = 0; t < (test_quick ? 1500 : 20000); t++) {
@@ -587,7 +587,7 @@ static void test_small_products(void) {
         if (t % 3) /* the sums' own type */
             p.c_type = a_type == MIXPREC_F64 && b_type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
         if (t % 16 == 1)
-            *(t % 3 == 0 ? &p.m : t % 3 == 1 ? &p.n : &p.k) = longest[random_below(5)];
+            *(t % 3 == 0 ? &p.m : t % 3 == 1 ? &p.n : &p.k) = longest[random_below(8)];
         randomise(&p);
         p.alpha = 1;
         p.beta = 0;
