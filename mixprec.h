@@ -9261,8 +9261,8 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
 
 /* Is m x n of C better computed as its transpose, which has few rows? An A that serves few columns is then read once
    where it lies, not packed: on Zen 4 one column times 2048 x 2048 takes 0.07 to 0.33 of the time, 24 columns 0.24 to
-   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69. A transposed A takes longer to pack, but is
-   used where it lies for one column of a small product. */
+   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69; 29 columns of 33 rows 1.5. A transposed A
+   takes longer to pack, but is used where it lies for one column of a small product. */
 static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, int wide, size_t m, size_t n) {
     const int direct = kernels->direct && !wide;
     size_t most = d->trans_a ? 48 : direct ? 32 : 24;
