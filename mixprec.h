@@ -1383,10 +1383,10 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
-   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL; dst
-   = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex take.
-   NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with the
-   same scales, after mixprec_convert to f16 or bf16, which is exact.
+   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
+   dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
+   take. NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes,
+   with the same scales, after mixprec_convert to f16 or bf16, which is exact.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -4557,9 +4557,9 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
 
 /* Up to 4 rows times a B whose rows run along k. The vectors' lanes are columns: 16 bytes of each of 8 rows of B (f64:
    4) are transposed in registers and multiplied at once. A line of 64 bytes of each row goes by way of a buffer: with a
-   power of two between rows they share one set of L1, which has room for 8. */
+   power of two between rows they share one set of L1, which has room for 8.
 
-/* The halves of a vector come from rows 0 to 3 and 4 to 7, so that only what is within 16 bytes must be shuffled;
+   The halves of a vector come from rows 0 to 3 and 4 to 7, so that only what is within 16 bytes must be shuffled;
    narrow elements are cheaper to shuffle than the fp32 that they become. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_load_avx2_(__m256i x[4], const char *b,
                                                                    const mixprec_dtype type) {
@@ -9261,7 +9261,7 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
 
 /* Is m x n of C better computed as its transpose, which has few rows? An A that serves few columns is then read once
    where it lies, not packed: on Zen 4 one column times 2048 x 2048 takes 0.07 to 0.33 of the time, 24 columns 0.24 to
-   0.84; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69; 29 columns of 33 rows 1.5. A transposed A
+   0.93; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69; 29 columns of 33 rows 1.5. A transposed A
    takes longer to pack, but is used where it lies for one column of a small product. */
 static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, int wide, size_t m, size_t n) {
     const int direct = kernels->direct && !wide;
@@ -12377,8 +12377,8 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     if (status != MIXPREC_OK)
         return status;
     best_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
-    least_bytes = mixprec_min_(best_bytes, mixprec_gemm_plan_tasks_(&plan, &d, 0));
-    if (best_bytes > SIZE_MAX / plan.tasks || least_bytes > SIZE_MAX / plan.tasks)
+    least_bytes = least ? mixprec_min_(best_bytes, mixprec_gemm_plan_tasks_(&plan, &d, 0)) : 0;
+    if (best_bytes > SIZE_MAX / plan.tasks)
         return MIXPREC_ERR_SIZE;
     if (best)
         *best = best_bytes * plan.tasks;
@@ -12498,7 +12498,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 }
 
 /* The product of *s, of numbers of c_type that begin at c; 0, and nothing done, where it does not fit the stack. */
-MIXPREC_FORCE_INLINE_ int mixprec_gemm_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+MIXPREC_FORCE_INLINE_ int mixprec_small_at_once_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     const int narrow = !s->wide && c_type != MIXPREC_F32;
     const size_t bytes = s->a_bytes + s->b_bytes + (narrow ? s->m * s->n * sizeof(float) : 0);
     mixprec_fp_ environment;
@@ -12515,7 +12515,7 @@ MIXPREC_FORCE_INLINE_ int mixprec_gemm_on_stack_(mixprec_small_ *s, void *c, mix
 }
 
 /* The same for many rows or columns, as many at a time as fit. */
-MIXPREC_NOINLINE_ int mixprec_gemm_in_blocks_(const mixprec_small_ *s, void *c, mixprec_dtype c_type) {
+MIXPREC_NOINLINE_ int mixprec_small_in_blocks_(const mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     const int narrow = !s->wide && c_type != MIXPREC_F32, tall = s->m > s->n;
     const size_t size = s->wide ? 8 : 4, other_bytes = tall ? s->b_bytes : s->a_bytes;
     const size_t fixed = other_bytes + 16 * s->k * size; /* that operand, and columns of B up to a multiple of 16 */
@@ -12538,7 +12538,7 @@ MIXPREC_NOINLINE_ int mixprec_gemm_in_blocks_(const mixprec_small_ *s, void *c, 
             block.a = mixprec_element_(s->a, s->a_type, s->trans_a ? 1 : s->lda, row, 0);
             block.b = mixprec_element_(s->b, s->b_type, s->trans_b ? s->ldb : 1, column, 0);
             mixprec_small_bytes_(&block);
-            if (!mixprec_gemm_on_stack_(&block, (char *)c + (row * s->ldt + column) * mixprec_size_of_(c_type), c_type))
+            if (!mixprec_small_at_once_(&block, (char *)c + (row * s->ldt + column) * mixprec_size_of_(c_type), c_type))
                 return 0; /* the first one; later ones are not larger */
         }
     return 1;
@@ -12596,8 +12596,8 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     if (!mixprec_small_pays_(&s))
         return 0;
     if (larger > MIXPREC_GEMM_SMALL_)
-        return mixprec_gemm_in_blocks_(&s, d->c, d->c_type);
-    return mixprec_gemm_on_stack_(&s, d->c, d->c_type);
+        return mixprec_small_in_blocks_(&s, d->c, d->c_type);
+    return mixprec_small_at_once_(&s, d->c, d->c_type);
 }
 #endif
 
@@ -14050,7 +14050,8 @@ static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, s
     return (padded - 1 - reach) / stride + 1;
 }
 
-/* One product of the three passes. */
+/* One product of the three passes. Where only the workspace is asked for, the operands are f16 or f32: either may need
+   more, and the others get by with what is best for these two. */
 static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
                                             mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
                                             mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
@@ -14095,9 +14096,8 @@ static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec
     plan->columns_bytes = plan->depth * plan->points * 4;
     plan->sums_bytes = plan->output * 4;
     plan->bytes = 0;
-    for (i = 0; i < 9; i++) {
-        /* What fp8 needs, or f32, may be more or less. */
-        const mixprec_dtype type = i < 3 ? MIXPREC_F16 : i < 6 ? MIXPREC_F32 : MIXPREC_E4M3;
+    for (i = 0; i < 6; i++) {
+        const mixprec_dtype type = i < 3 ? MIXPREC_F16 : MIXPREC_F32;
         mixprec_gemm_desc d =
             i % 3 == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, type,
                                               MIXPREC_NO_TRANS, NULL, type, NULL, MIXPREC_F16)

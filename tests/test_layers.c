@@ -955,6 +955,37 @@ static void test_convolution(void) {
         }
 }
 
+/* The workspace that is asked for does for every dtype, whatever kernels GEMM chooses for it. */
+static void test_convolution_workspace(void) {
+    static const size_t filters[] = {1, 2, 3, 5, 9, 17, 40, 200}, channels[] = {1, 6, 17, 33, 60, 200};
+    static const size_t widths[] = {1, 4, 9, 40, 300, 935};
+    static float in[60000], out[60000], weight[60000];
+    size_t i, j, k, d, bytes;
+    for (i = 0; i < sizeof filters / sizeof *filters; i++)
+        for (j = 0; j < sizeof channels / sizeof *channels; j++)
+            for (k = 0; k < sizeof widths / sizeof *widths; k++) {
+                mixprec_conv2d l = {1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0};
+                l.channels = channels[j];
+                l.width = widths[k];
+                l.filters = filters[i];
+                if (l.filters * l.channels * l.width > 60000)
+                    continue;
+                CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes < sizeof conv_workspace, "%zu",
+                      bytes);
+                for (d = 0; d < DTYPE_COUNT; d++) {
+                    const mixprec_dtype type = dtypes[d], other = dtypes[(d + k) % DTYPE_COUNT];
+                    CHECK(mixprec_conv2d_forward(&l, out, other, in, type, weight, type, NULL, type, conv_workspace,
+                                                 bytes) == MIXPREC_OK &&
+                              mixprec_conv2d_backward_input(&l, in, type, out, other, weight, type, conv_workspace,
+                                                            bytes) == MIXPREC_OK &&
+                              mixprec_conv2d_backward_weight(&l, weight, NULL, out, other, in, type, conv_workspace,
+                                                             bytes) == MIXPREC_OK,
+                          "%zu filters, %zu channels, %zu points, x %s, y %s", l.filters, l.channels, l.width,
+                          mixprec_dtype_name(type), mixprec_dtype_name(other));
+                }
+            }
+}
+
 /* ---- the same bits ---- */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) { /* FNV-1a */
@@ -1468,6 +1499,7 @@ int main(int argc, char **argv) {
         {"layers: embedding and its gradient", test_embedding},
         {"layers: dropout", test_dropout},
         {"layers: convolution and its gradients", test_convolution},
+        {"layers: a convolution's workspace", test_convolution_workspace},
         {"layers: the same bits everywhere and for any split over rows", test_bits},
         {"layers: the same bits on each instruction set", test_paths},
 #if HAVE_ENVIRONMENT
