@@ -4924,8 +4924,8 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
 }
 #endif /* MIXPREC_NO_GEMM */
 
-/* ---- reductions and optimisers: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory,
-   division and square root limit them; but sums of f32, f16 and bf16 have kernels of their own. ---- */
+/* ---- reductions and quantisation: any n, the rest of a vector in portable C. AVX-512 machines run these, too: memory
+   and division limit them; but sums of f32, f16 and bf16, and what narrows, have kernels of their own. ---- */
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 /* Eight vectors of four lanes. Conversion to f64 takes most of the time; a product that is exact may be fused, or not.
@@ -5092,84 +5092,6 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
 }
 #endif
 
-#ifndef MIXPREC_NO_OPTIM
-/* A product that no compiler fuses with the sum it goes into. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_product_avx2_(__m256 a, __m256 b) {
-    __m256 product = _mm256_mul_ps(a, b);
-    MIXPREC_KEEP_(product);
-    return product;
-}
-
-/* x / c, rounded once, by the inverse of c rounded to nearest: N. Brisebarre, J.-M. Muller, S. K. Raina, Accelerating
-   correctly rounded floating-point division when the divisor is known in advance, 2004. Division and square root have
-   one unit, which keeps step with memory only so. x is a square root, and c lies in [2^-27, 1]: nothing underflows.
-   Of Inf a NaN remains, in whose place a number leaves Inf as the quotient. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_over_avx2_(__m256 x, __m256 c, __m256 inverse) {
-    __m256 quotient = _mm256_mul_ps(x, inverse);
-    __m256 rest = _mm256_max_ps(_mm256_fnmadd_ps(quotient, c, x), _mm256_set1_ps(-3.402823466e38f));
-    return _mm256_fmadd_ps(rest, inverse, quotient);
-}
-
-MIXPREC_AVX2_ static void mixprec_adam_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
-                                             const mixprec_step_ *s) {
-    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
-    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), keep = _mm256_set1_ps(s->keep);
-    const __m256 beta1 = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
-    const __m256 beta2 = _mm256_set1_ps(s->beta2), rest2 = _mm256_set1_ps(s->rest2);
-    const __m256 correction = _mm256_set1_ps(s->correction), epsilon = _mm256_set1_ps(s->epsilon);
-    const __m256 inverse = _mm256_set1_ps((float)(1.0 / (double)s->correction));
-    const __m256 rate = _mm256_set1_ps(s->rate);
-    const int decay = s->decay;
-    size_t i, whole = n / 8 * 8;
-    for (i = 0; i < whole; i += 8) {
-        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
-        __m256 weight = mixprec_product_avx2_(_mm256_loadu_ps(w + i), keep), first, second, denominator;
-        if (decay)
-            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
-        first = _mm256_add_ps(mixprec_product_avx2_(beta1, _mm256_loadu_ps(m + i)), mixprec_product_avx2_(rest1, g));
-        second = _mm256_add_ps(mixprec_product_avx2_(beta2, _mm256_loadu_ps(v + i)),
-                               mixprec_product_avx2_(_mm256_mul_ps(rest2, g), g));
-        denominator = _mm256_add_ps(mixprec_over_avx2_(_mm256_sqrt_ps(second), correction, inverse), epsilon);
-        _mm256_storeu_ps(m + i, first);
-        _mm256_storeu_ps(v + i, second);
-        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, _mm256_div_ps(_mm256_mul_ps(rate, first), denominator)));
-    }
-    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
-}
-
-MIXPREC_AVX2_ static void mixprec_sgd_avx2_(float *w, float *m, float *v, const float *grad, size_t n,
-                                            const mixprec_step_ *s) {
-    const __m256 inverse_scale = _mm256_set1_ps(s->inverse_scale), clip = _mm256_set1_ps(s->clip);
-    const __m256 weight_decay = _mm256_set1_ps(s->weight_decay), rate = _mm256_set1_ps(s->rate);
-    const __m256 momentum = _mm256_set1_ps(s->beta1), rest1 = _mm256_set1_ps(s->rest1);
-    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
-    size_t i, whole = n / 8 * 8;
-    for (i = 0; i < whole; i += 8) {
-        __m256 g = mixprec_product_avx2_(_mm256_mul_ps(_mm256_loadu_ps(grad + i), inverse_scale), clip);
-        __m256 weight = _mm256_loadu_ps(w + i);
-        if (decay)
-            g = _mm256_add_ps(g, mixprec_product_avx2_(weight_decay, weight));
-        if (m) {
-            __m256 moment = g;
-            if (!first)
-                moment = _mm256_add_ps(mixprec_product_avx2_(momentum, _mm256_loadu_ps(m + i)),
-                                       mixprec_product_avx2_(rest1, g));
-            _mm256_storeu_ps(m + i, moment);
-            g = nesterov ? _mm256_add_ps(g, mixprec_product_avx2_(momentum, moment)) : moment;
-        }
-        _mm256_storeu_ps(w + i, _mm256_sub_ps(weight, mixprec_product_avx2_(rate, g)));
-    }
-    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
-}
-
-MIXPREC_AVX2_ static void mixprec_accumulate_avx2_(float *sum, const float *x, size_t n, float factor) {
-    size_t i, whole = n / 8 * 8;
-    for (i = 0; i < whole; i += 8)
-        _mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i),
-                                                mixprec_product_avx2_(_mm256_loadu_ps(x + i), _mm256_set1_ps(factor))));
-    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
-}
-#endif
 #endif /* MIXPREC_HAS_AVX2_ */
 
 /* ================================================================================================================== */
@@ -8240,8 +8162,8 @@ MIXPREC_NEON_F16_ static void mixprec_tile_f16_neon_(size_t rows, size_t columns
 #endif
 #endif /* MIXPREC_NO_GEMM */
 
-/* ---- reductions, quantisation and optimisers: see the section of AVX2. By llvm-mca's estimate a Neoverse N1 takes 0.6
-   cycles for an element of a sum of f32, where portable C takes 2.6; 5 of Adam's step, where that takes 22. ---- */
+/* ---- reductions and quantisation: see the section of AVX2. By llvm-mca's estimate a Neoverse N1 takes 0.6 cycles for
+   an element of a sum of f32, where portable C takes 2.6. ---- */
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 /* Sixteen vectors of two lanes; otherwise as mixprec_reduce_as_avx2_. */
@@ -8388,76 +8310,6 @@ static void mixprec_block_scales_neon_(float *factors, float *inverses, const ui
 }
 #endif
 
-#ifndef MIXPREC_NO_OPTIM
-/* A product that no compiler fuses with the sum it goes into. */
-MIXPREC_FORCE_INLINE_ float32x4_t mixprec_product_neon_(float32x4_t a, float32x4_t b) {
-    float32x4_t product = vmulq_f32(a, b);
-    MIXPREC_KEEP_(product);
-    return product;
-}
-
-/* As mixprec_over_avx2_: FMAXNM, too, takes the number beside a NaN. */
-MIXPREC_FORCE_INLINE_ float32x4_t mixprec_over_neon_(float32x4_t x, float32x4_t c, float32x4_t inverse) {
-    float32x4_t quotient = vmulq_f32(x, inverse);
-    float32x4_t rest = vmaxnmq_f32(vfmsq_f32(x, quotient, c), vdupq_n_f32(-3.402823466e38f));
-    return vfmaq_f32(quotient, rest, inverse);
-}
-
-static void mixprec_adam_neon_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
-    const float32x4_t inverse_scale = vdupq_n_f32(s->inverse_scale), clip = vdupq_n_f32(s->clip);
-    const float32x4_t weight_decay = vdupq_n_f32(s->weight_decay), keep = vdupq_n_f32(s->keep);
-    const float32x4_t beta1 = vdupq_n_f32(s->beta1), rest1 = vdupq_n_f32(s->rest1);
-    const float32x4_t beta2 = vdupq_n_f32(s->beta2), rest2 = vdupq_n_f32(s->rest2);
-    const float32x4_t correction = vdupq_n_f32(s->correction), epsilon = vdupq_n_f32(s->epsilon);
-    const float32x4_t inverse = vdupq_n_f32((float)(1.0 / (double)s->correction)), rate = vdupq_n_f32(s->rate);
-    const int decay = s->decay;
-    size_t i, whole = n / 4 * 4;
-    for (i = 0; i < whole; i += 4) {
-        float32x4_t g = mixprec_product_neon_(mixprec_product_neon_(vld1q_f32(grad + i), inverse_scale), clip);
-        float32x4_t weight = mixprec_product_neon_(vld1q_f32(w + i), keep), first, second, denominator;
-        if (decay)
-            g = vaddq_f32(g, mixprec_product_neon_(weight_decay, weight));
-        first = vaddq_f32(mixprec_product_neon_(beta1, vld1q_f32(m + i)), mixprec_product_neon_(rest1, g));
-        second = vaddq_f32(mixprec_product_neon_(beta2, vld1q_f32(v + i)),
-                           mixprec_product_neon_(mixprec_product_neon_(rest2, g), g));
-        denominator = vaddq_f32(mixprec_over_neon_(vsqrtq_f32(second), correction, inverse), epsilon);
-        vst1q_f32(m + i, first);
-        vst1q_f32(v + i, second);
-        vst1q_f32(w + i, vsubq_f32(weight, vdivq_f32(mixprec_product_neon_(rate, first), denominator)));
-    }
-    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
-}
-
-static void mixprec_sgd_neon_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *s) {
-    const float32x4_t inverse_scale = vdupq_n_f32(s->inverse_scale), clip = vdupq_n_f32(s->clip);
-    const float32x4_t weight_decay = vdupq_n_f32(s->weight_decay), rate = vdupq_n_f32(s->rate);
-    const float32x4_t momentum = vdupq_n_f32(s->beta1), rest1 = vdupq_n_f32(s->rest1);
-    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
-    size_t i, whole = n / 4 * 4;
-    for (i = 0; i < whole; i += 4) {
-        float32x4_t g = mixprec_product_neon_(mixprec_product_neon_(vld1q_f32(grad + i), inverse_scale), clip);
-        float32x4_t weight = vld1q_f32(w + i);
-        if (decay)
-            g = vaddq_f32(g, mixprec_product_neon_(weight_decay, weight));
-        if (m) {
-            float32x4_t moment = g;
-            if (!first)
-                moment = vaddq_f32(mixprec_product_neon_(momentum, vld1q_f32(m + i)), mixprec_product_neon_(rest1, g));
-            vst1q_f32(m + i, moment);
-            g = nesterov ? vaddq_f32(g, mixprec_product_neon_(momentum, moment)) : moment;
-        }
-        vst1q_f32(w + i, vsubq_f32(weight, mixprec_product_neon_(rate, g)));
-    }
-    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
-}
-
-static void mixprec_accumulate_neon_(float *sum, const float *x, size_t n, float factor) {
-    size_t i, whole = n / 4 * 4;
-    for (i = 0; i < whole; i += 4)
-        vst1q_f32(sum + i, vaddq_f32(vld1q_f32(sum + i), mixprec_product_neon_(vld1q_f32(x + i), vdupq_n_f32(factor))));
-    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
-}
-#endif
 #endif /* MIXPREC_HAS_NEON_ */
 
 /* ================================================================================================================== */
@@ -10303,6 +10155,139 @@ MIXPREC_NOINLINE_ int mixprec_scaler_update_run_(mixprec_scaler *s) {
 
 #ifndef MIXPREC_NO_OPTIM
 
+#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+/* ---- steps of several weights at a time: any n, the rest of a vector in portable C. AVX-512 machines run these, too:
+   memory, division and square root limit them. By llvm-mca's estimate a Neoverse N1 takes 5 cycles for an element of
+   Adam's step, where portable C takes 22. ---- */
+
+#if defined(MIXPREC_HAS_AVX2_)
+#define MIXPREC_STEP_ MIXPREC_AVX2_
+#define MIXPREC_STEP_WIDTH_ 8
+typedef __m256 mixprec_weights_;
+#define MIXPREC_ALL_(x) _mm256_set1_ps(x)
+#define MIXPREC_READ_(p) _mm256_loadu_ps(p)
+#define MIXPREC_WRITE_(p, x) _mm256_storeu_ps(p, x)
+#define MIXPREC_PLUS_(a, b) _mm256_add_ps(a, b)
+#define MIXPREC_MINUS_(a, b) _mm256_sub_ps(a, b)
+#define MIXPREC_TIMES_(a, b) _mm256_mul_ps(a, b)
+#define MIXPREC_DIVIDED_(a, b) _mm256_div_ps(a, b)
+#define MIXPREC_ROOT_(x) _mm256_sqrt_ps(x)
+#define MIXPREC_LARGER_(x, y) _mm256_max_ps(x, y) /* y where x is a NaN */
+#define MIXPREC_FUSED_(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MIXPREC_FUSED_MINUS_(a, b, c) _mm256_fnmadd_ps(a, b, c) /* c - a b */
+#else
+#define MIXPREC_STEP_
+#define MIXPREC_STEP_WIDTH_ 4
+typedef float32x4_t mixprec_weights_;
+#define MIXPREC_ALL_(x) vdupq_n_f32(x)
+#define MIXPREC_READ_(p) vld1q_f32(p)
+#define MIXPREC_WRITE_(p, x) vst1q_f32(p, x)
+#define MIXPREC_PLUS_(a, b) vaddq_f32(a, b)
+#define MIXPREC_MINUS_(a, b) vsubq_f32(a, b)
+#define MIXPREC_TIMES_(a, b) vmulq_f32(a, b)
+#define MIXPREC_DIVIDED_(a, b) vdivq_f32(a, b)
+#define MIXPREC_ROOT_(x) vsqrtq_f32(x)
+#define MIXPREC_LARGER_(x, y) vmaxnmq_f32(x, y)
+#define MIXPREC_FUSED_(a, b, c) vfmaq_f32(c, a, b)
+#define MIXPREC_FUSED_MINUS_(a, b, c) vfmsq_f32(c, a, b)
+#endif
+
+/* A product that no compiler fuses with the sum it goes into. */
+MIXPREC_FORCE_INLINE_ MIXPREC_STEP_ mixprec_weights_ mixprec_product_of_several_(mixprec_weights_ a,
+                                                                                 mixprec_weights_ b) {
+    mixprec_weights_ product = MIXPREC_TIMES_(a, b);
+    MIXPREC_KEEP_(product);
+    return product;
+}
+
+/* x / c, rounded once, by the inverse of c rounded to nearest: N. Brisebarre, J.-M. Muller, S. K. Raina, Accelerating
+   correctly rounded floating-point division when the divisor is known in advance, 2004. Division and square root have
+   one unit, which keeps step with memory only so. x is a square root, and c lies in [2^-27, 1]: nothing underflows.
+   Of Inf a NaN remains, in whose place a number leaves Inf as the quotient. */
+MIXPREC_FORCE_INLINE_ MIXPREC_STEP_ mixprec_weights_ mixprec_over_(mixprec_weights_ x, mixprec_weights_ c,
+                                                                   mixprec_weights_ inverse) {
+    mixprec_weights_ quotient = MIXPREC_TIMES_(x, inverse);
+    mixprec_weights_ rest = MIXPREC_LARGER_(MIXPREC_FUSED_MINUS_(quotient, c, x), MIXPREC_ALL_(-3.402823466e38f));
+    return MIXPREC_FUSED_(rest, inverse, quotient);
+}
+
+MIXPREC_STEP_ static void mixprec_adam_several_(float *w, float *m, float *v, const float *grad, size_t n,
+                                                const mixprec_step_ *s) {
+    const mixprec_weights_ inverse_scale = MIXPREC_ALL_(s->inverse_scale), clip = MIXPREC_ALL_(s->clip);
+    const mixprec_weights_ weight_decay = MIXPREC_ALL_(s->weight_decay), keep = MIXPREC_ALL_(s->keep);
+    const mixprec_weights_ beta1 = MIXPREC_ALL_(s->beta1), rest1 = MIXPREC_ALL_(s->rest1);
+    const mixprec_weights_ beta2 = MIXPREC_ALL_(s->beta2), rest2 = MIXPREC_ALL_(s->rest2);
+    const mixprec_weights_ correction = MIXPREC_ALL_(s->correction), epsilon = MIXPREC_ALL_(s->epsilon);
+    const mixprec_weights_ inverse = MIXPREC_ALL_((float)(1.0 / (double)s->correction)), rate = MIXPREC_ALL_(s->rate);
+    const int decay = s->decay;
+    size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
+    for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
+        mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
+        mixprec_weights_ weight = mixprec_product_of_several_(MIXPREC_READ_(w + i), keep), first, second, denominator;
+        if (decay)
+            g = MIXPREC_PLUS_(g, mixprec_product_of_several_(weight_decay, weight));
+        first = MIXPREC_PLUS_(mixprec_product_of_several_(beta1, MIXPREC_READ_(m + i)),
+                              mixprec_product_of_several_(rest1, g));
+        second = MIXPREC_PLUS_(mixprec_product_of_several_(beta2, MIXPREC_READ_(v + i)),
+                               mixprec_product_of_several_(MIXPREC_TIMES_(rest2, g), g));
+        denominator = MIXPREC_PLUS_(mixprec_over_(MIXPREC_ROOT_(second), correction, inverse), epsilon);
+        MIXPREC_WRITE_(m + i, first);
+        MIXPREC_WRITE_(v + i, second);
+        MIXPREC_WRITE_(w + i, MIXPREC_MINUS_(weight, MIXPREC_DIVIDED_(MIXPREC_TIMES_(rate, first), denominator)));
+    }
+    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+}
+
+MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, const float *grad, size_t n,
+                                               const mixprec_step_ *s) {
+    const mixprec_weights_ inverse_scale = MIXPREC_ALL_(s->inverse_scale), clip = MIXPREC_ALL_(s->clip);
+    const mixprec_weights_ weight_decay = MIXPREC_ALL_(s->weight_decay), rate = MIXPREC_ALL_(s->rate);
+    const mixprec_weights_ momentum = MIXPREC_ALL_(s->beta1), rest1 = MIXPREC_ALL_(s->rest1);
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
+    for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
+        mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
+        mixprec_weights_ weight = MIXPREC_READ_(w + i);
+        if (decay)
+            g = MIXPREC_PLUS_(g, mixprec_product_of_several_(weight_decay, weight));
+        if (m) {
+            mixprec_weights_ moment = g;
+            if (!first)
+                moment = MIXPREC_PLUS_(mixprec_product_of_several_(momentum, MIXPREC_READ_(m + i)),
+                                       mixprec_product_of_several_(rest1, g));
+            MIXPREC_WRITE_(m + i, moment);
+            g = nesterov ? MIXPREC_PLUS_(g, mixprec_product_of_several_(momentum, moment)) : moment;
+        }
+        MIXPREC_WRITE_(w + i, MIXPREC_MINUS_(weight, mixprec_product_of_several_(rate, g)));
+    }
+    mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
+}
+
+MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x, size_t n, float factor) {
+    size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
+    for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_)
+        MIXPREC_WRITE_(sum + i, MIXPREC_PLUS_(MIXPREC_READ_(sum + i),
+                                              mixprec_product_of_several_(MIXPREC_READ_(x + i), MIXPREC_ALL_(factor))));
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+}
+
+#undef MIXPREC_STEP_
+#undef MIXPREC_STEP_WIDTH_
+#undef MIXPREC_ALL_
+#undef MIXPREC_READ_
+#undef MIXPREC_WRITE_
+#undef MIXPREC_PLUS_
+#undef MIXPREC_MINUS_
+#undef MIXPREC_TIMES_
+#undef MIXPREC_DIVIDED_
+#undef MIXPREC_ROOT_
+#undef MIXPREC_LARGER_
+#undef MIXPREC_FUSED_
+#undef MIXPREC_FUSED_MINUS_
+#endif
+
+/* ---- a tensor ---- */
+
 typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
 
 /* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
@@ -11778,7 +11763,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_block_scales_avx2_),                                      \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)                        \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
     MIXPREC_ISA_AVX512, mixprec_load_avx512_, mixprec_load_odd_avx512_, mixprec_store_avx512_,                         \
@@ -11787,7 +11772,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx2_, mixprec_sgd_avx2_, mixprec_accumulate_avx2_)                        \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
     MIXPREC_ISA_NEON, mixprec_load_neon_, mixprec_load_odd_neon_, mixprec_store_neon_, mixprec_unscale_neon_,          \
@@ -11795,7 +11780,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
         MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_block_scales_neon_),                                      \
-        MIXPREC_OPTIM_KERNELS_(mixprec_adam_neon_, mixprec_sgd_neon_, mixprec_accumulate_neon_)                        \
+        MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
