@@ -960,7 +960,7 @@ static void test_convolution_workspace(void) {
     static const size_t filters[] = {1, 2, 3, 5, 9, 17, 40, 200}, channels[] = {1, 6, 17, 33, 60, 200};
     static const size_t widths[] = {1, 4, 9, 40, 300, 935};
     static float in[60000], out[60000], weight[60000];
-    size_t i, j, k, d, bytes;
+    size_t i, j, k, d, bytes = 0;
     for (i = 0; i < sizeof filters / sizeof *filters; i++)
         for (j = 0; j < sizeof channels / sizeof *channels; j++)
             for (k = 0; k < sizeof widths / sizeof *widths; k++) {
