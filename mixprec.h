@@ -9361,18 +9361,25 @@ static int mixprec_gemm_wanted_(const mixprec_gemm_desc *d, size_t row, size_t r
 }
 
 /* The products of a block: panels of A `depth` deep one after the other, panels of B b_stride bytes apart. row and
-   column tell where in C it is. */
+   column tell where in C it is. With a short depth the panels of B all stay in the L2 cache, and what matters most
+   is to write C: along its rows that takes 0.75 to 0.9 of the time of down its columns (f32; f64 0.47 to 0.9; Zen 4,
+   C of 2000 x 2000, depths of 1 to 128). */
 static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t row,
                                 size_t rows, const char *b, size_t b_stride, size_t column, size_t columns,
                                 size_t depth, char *t, size_t ldt, int first) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide], i, j;
-    for (j = 0; j < columns; j += tile_columns)
-        for (i = 0; i < rows; i += tile_rows)
-            if (mixprec_gemm_wanted_(d, row + i, tile_rows, column + j, tile_columns))
-                kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
-                              a + i * depth * plan->size, b + j / tile_columns * b_stride,
-                              t + (i * ldt + j) * plan->size, ldt, first, plan->wide);
+    const size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
+    const size_t band = plan->direct && depth <= 128 ? tile_rows : rows;
+    size_t begin, end, i, j;
+    for (begin = 0; begin < rows; begin = end) {
+        end = mixprec_min_(begin + band, rows);
+        for (j = 0; j < columns; j += tile_columns)
+            for (i = begin; i < end; i += tile_rows)
+                if (mixprec_gemm_wanted_(d, row + i, tile_rows, column + j, tile_columns))
+                    kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
+                                  a + i * depth * plan->size, b + j / tile_columns * b_stride,
+                                  t + (i * ldt + j) * plan->size, ldt, first, plan->wide);
+    }
 }
 
 static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t width, const void *src,
