@@ -494,6 +494,7 @@ void bench_gemm(void) {
         {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0, 0},
         {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0, 0},
         {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0, 0},
+        {"gemm", "2048x2048x32", MIXPREC_NO_TRANS, 2048, 2048, 32, 0, 0, 0, 0},
         {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 0},
         {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16}, /* as malloc places large arrays */
         {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0, 0},
