@@ -1321,10 +1321,11 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    scales), MIXPREC_ERR_OVERLAP (also between the matrices of C, and C with bias or scales), MIXPREC_ERR_PACKED. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
-/* Bytes of workspace for a descriptor: *best for full speed, *least below which mixprec_gemm_ex refuses; either pointer
-   may be NULL. Pointers to data, .workspace and .workspace_size are ignored, but B may be seen to be A. Ask for each
-   combination of sizes, leading dimensions, types and rows: even a smaller product may need more. Returns what
-   mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
+/* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (with few
+   columns a little less may do); either pointer may be NULL. Pointers to data, .workspace and .workspace_size are
+   ignored, but B may be seen to be A. Ask for each combination of sizes, leading dimensions, types and rows: even a
+   smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error
+   nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
 /* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
