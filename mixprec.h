@@ -56,10 +56,15 @@
 */
 
 /* Warnings that the including file may want of its own code; C knows one kind of cast and of null pointer, and a switch
-   over an enumeration without `default` lets the compiler name a missing case. */
+   over an enumeration without `default` lets the compiler name a missing case. gcc takes for possible what a check of
+   the dtype has excluded: that there is no layout. clang does not unroll for -Oz what it is told to. */
 #if defined(__GNUC__) && !defined(__TINYC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch-default"
+#pragma GCC diagnostic ignored "-Wnull-dereference"
+#if defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#pragma GCC diagnostic ignored "-Wpass-failed"
+#endif
 #ifdef __cplusplus
 #pragma GCC diagnostic ignored "-Wold-style-cast"
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
@@ -11836,7 +11841,7 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
     if (isa == MIXPREC_ISA_NEON)
         return &mixprec_kernels_neon_;
 #endif
-    return isa == MIXPREC_ISA_C ? &mixprec_kernels_c_ : NULL;
+    return isa == MIXPREC_ISA_C || isa == best ? &mixprec_kernels_c_ : NULL; /* the best there is never is NULL */
 }
 
 #ifndef MIXPREC_NO_GEMM

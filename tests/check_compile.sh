@@ -94,7 +94,9 @@ else
         done
         implementation "$compiler" -std=c99 -O2
         implementation "$compiler" -std=c99 -O3 -march=native
+        implementation "$compiler" -std=c99 -O3 -Wnull-dereference
         implementation "$compiler" -std=c99 -O2 -ffast-math
+        case $compiler in clang*) implementation "$compiler" -std=c99 -Oz ;; esac
     done
     # older ones, that said or did what the others do not
     for compiler in gcc-11 clang-16; do
