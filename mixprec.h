@@ -3082,17 +3082,20 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
             mixprec_load_c_((float *)dst + p * width, from + p * ld * size, type, count);
     for (i = 0; i < count && !along; i++)
         for (p = 0; p < depth; p += 16) {
-            double run[16]; /* 16 elements of a row, wide or fp32 */
+            union {
+                double wide[16];
+                float narrow[16];
+            } run; /* 16 elements of a row */
             size_t n = mixprec_min_(16, depth - p);
             if (wide || type == MIXPREC_F32)
-                mixprec_copy_(run, from + (i * ld + p) * size, n * size);
+                mixprec_copy_(&run, from + (i * ld + p) * size, n * size);
             else
-                mixprec_load_c_((float *)run, from + (i * ld + p) * size, type, n);
+                mixprec_load_c_(run.narrow, from + (i * ld + p) * size, type, n);
             for (q = 0; q < n; q++)
                 if (wide)
-                    ((double *)dst)[(p + q) * width + i] = run[q];
+                    ((double *)dst)[(p + q) * width + i] = run.wide[q];
                 else
-                    ((float *)dst)[(p + q) * width + i] = ((float *)run)[q];
+                    ((float *)dst)[(p + q) * width + i] = run.narrow[q];
         }
     for (p = 0; p < depth; p++)
         for (i = count; i < width; i++)
@@ -3156,7 +3159,7 @@ static void mixprec_reduce_c_(double *lanes, const void *x, const void *y, mixpr
     size_t i, j, count;
     for (i = 0; i < n; i += count) {
         float block_x[MIXPREC_LANES_], block_y[MIXPREC_LANES_];
-        const float *p = (const float *)x + i, *q = (const float *)y + (y ? i : 0);
+        const float *p = (const float *)x + i, *q = y ? (const float *)y + i : NULL;
         count = mixprec_min_(n - i, MIXPREC_LANES_);
         if (type != MIXPREC_F32) {
             mixprec_load_c_(block_x, (const char *)x + i * size, type, count);
@@ -10391,7 +10394,7 @@ MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sg
 MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, float *sum, const void *x,
                                                mixprec_dtype type, size_t n, float factor) {
     size_t size = mixprec_size_of_(type), i, count;
-    if (type == MIXPREC_F32) {
+    if (type == MIXPREC_F32 && n) { /* of nothing, the pointers may be NULL */
         kernels->accumulate(sum, (const float *)x, n, factor);
         return;
     }
