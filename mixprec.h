@@ -108,6 +108,9 @@
    MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. 32768.
    MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
 
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus) && __STDC_VERSION__ + 0 < 199901L
+#error "mixprec: needs C99: -std=c99 or later, or -std=gnu89"
+#endif
 #if defined(MIXPREC_MALLOC) != defined(MIXPREC_FREE)
 #error "mixprec: define both MIXPREC_MALLOC and MIXPREC_FREE, or neither"
 #endif
