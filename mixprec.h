@@ -57,12 +57,13 @@
 
 /* Warnings that the including file may want of its own code; C knows one kind of cast and of null pointer, and a switch
    over an enumeration without `default` lets the compiler name a missing case. gcc takes for possible what a check of
-   the dtype has excluded: that there is no layout. clang does not unroll for -Oz what it is told to. */
+   the dtype has excluded: that there is no layout. clang names the loops that it does not unroll under -Oz and
+   -fno-inline. */
 #if defined(__GNUC__) && !defined(__TINYC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch-default"
 #pragma GCC diagnostic ignored "-Wnull-dereference"
-#if defined(__clang__) && defined(__OPTIMIZE_SIZE__)
+#if defined(__clang__) && (defined(__OPTIMIZE_SIZE__) || defined(__NO_INLINE__))
 #pragma GCC diagnostic ignored "-Wpass-failed"
 #endif
 #ifdef __cplusplus
