@@ -91,6 +91,8 @@
 
 /* MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
    MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
+   MIXPREC_EXPORT           What a shared library wants before its functions: __declspec(dllexport), say, or
+                            __attribute__((visibility("default"))). Default: nothing.
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
@@ -125,6 +127,10 @@
 #define MIXPREC_ASSERT(x) ((void)0)
 #endif
 
+#ifndef MIXPREC_EXPORT
+#define MIXPREC_EXPORT
+#endif
+
 #ifdef MIXPREC_STATIC
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define MIXPREC_API static __attribute__((unused))
@@ -132,9 +138,9 @@
 #define MIXPREC_API static
 #endif
 #elif defined(__cplusplus)
-#define MIXPREC_API extern "C"
+#define MIXPREC_API extern "C" MIXPREC_EXPORT
 #else
-#define MIXPREC_API extern
+#define MIXPREC_API extern MIXPREC_EXPORT
 #endif
 
 /* The number of products that GEMM sums before it adds the sum to the total: part of the definition of the result, so
@@ -9228,11 +9234,18 @@ static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, void *x, size_
     }
 }
 
+/* Of n elements of C from (row, column), the first that is wanted, or n; *n becomes the end of those that are. */
+static size_t mixprec_gemm_wanted_from_(const mixprec_gemm_desc *d, size_t row, size_t column, size_t *n) {
+    if (d->triangle == MIXPREC_LOWER)
+        *n = row < column ? 0 : mixprec_min_(*n, row + 1 - column);
+    return d->triangle == MIXPREC_UPPER && column < row ? mixprec_min_(*n, row - column) : 0;
+}
+
 /* total[i] += the piece of k that begins at p, scaled; or = where it is the first. */
-static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, char *total, const char *piece, size_t row,
-                                    size_t column, size_t n, size_t p) {
+static void mixprec_gemm_add_piece_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, char *total,
+                                    const char *piece, size_t row, size_t column, size_t n, size_t p) {
     size_t i, count;
-    for (i = 0; i < n; i += count) {
+    for (i = mixprec_gemm_wanted_from_(d, row, column, &n); i < n; i += count) {
         union {
             double wide[MIXPREC_UNIT_];
             float narrow[MIXPREC_UNIT_];
@@ -9266,14 +9279,8 @@ static void mixprec_load_f64_(const mixprec_kernels_ *kernels, double *dst, cons
 static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const void *t,
                                      size_t row, size_t column, size_t n) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t i = 0, j, count, skip;
-    if (d->triangle == MIXPREC_LOWER)
-        n = row < column ? 0 : mixprec_min_(n, row + 1 - column);
-    if (d->triangle == MIXPREC_UPPER && column < row) {
-        skip = row - column;
-        i = mixprec_min_(n, skip);
-    }
-    for (; i < n; i += count) {
+    size_t i, j, count;
+    for (i = mixprec_gemm_wanted_from_(d, row, column, &n); i < n; i += count) {
         size_t at = column + i;
         char *c = (char *)d->c + (row * d->ldc + at) * mixprec_size_of_(d->c_type);
         const char *bias = d->bias ? (const char *)d->bias + at * mixprec_size_of_(d->bias_type) : NULL;
@@ -9674,7 +9681,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                         mixprec_gemm_block_(plan, d, panels, i, rows, b_panels, b_stride, j, columns, depth, sums, ldt,
                                             p == piece);
                     for (row = 0; row < rows && plan->pieces && p + depth == piece_end; row++)
-                        mixprec_gemm_add_piece_(plan, total + at + row * ldt * plan->size,
+                        mixprec_gemm_add_piece_(plan, d, total + at + row * ldt * plan->size,
                                                 sums + row * ldt * plan->size, i + row, j, columns, piece);
                     if (plan->direct || p + depth != d->k)
                         continue;
@@ -9727,7 +9734,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
                     else
                         ((float *)(void *)t)[i * ldt + j] = ((float *)(void *)sums)[j * plan->rows + i];
             for (i = 0; i < rows && plan->pieces; i++)
-                mixprec_gemm_add_piece_(plan, total + i * ldt * size, t + i * ldt * size, row + i, part->column,
+                mixprec_gemm_add_piece_(plan, d, total + i * ldt * size, t + i * ldt * size, row + i, part->column,
                                         columns, p);
         }
         lines = rows;

@@ -27,6 +27,11 @@ one_writable_global() {
     cat "$work/names"
     [ "$(wc -l <"$work/names")" -le 1 ]
 }
+# all of those that plain.o has
+exports_all() {
+    names "$work/plain.o" TW >"$work/names"
+    nm -D "$1" | awk '$2 == "T" || $2 == "W" { print $3 }' | grep '^mixprec_' | cmp - "$work/names"
+}
 # A compiler may call these four in any build.
 needs_no_library() {
     ! nm "$1" | awk '$1 == "U" && $2 != "_GLOBAL_OFFSET_TABLE_" { print $2 }' |
@@ -52,6 +57,9 @@ check "symbols: every external name begins with mixprec_" only_prefixed "$work/p
 check "symbols: at most one writable global" one_writable_global "$work/plain.o"
 check "symbols: MIXPREC_STATIC compiles" $compile -DMIXPREC_STATIC -c "$work/implementation.c" -o "$work/static.o"
 check "symbols: MIXPREC_STATIC defines no external name" no_external_name "$work/static.o"
+check "symbols: a shared library whose names are hidden" $compile -fpic -fvisibility=hidden -shared \
+    '-DMIXPREC_EXPORT=__attribute__((visibility("default")))' "$work/implementation.c" -o "$work/shared.so"
+check "symbols: MIXPREC_EXPORT shows every function there" exports_all "$work/shared.so"
 check "symbols: every macro begins with MIXPREC_" prefixed_macros
 
 for simd in "" -DMIXPREC_NO_SIMD; do
