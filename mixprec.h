@@ -1973,6 +1973,16 @@ static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
 #endif
 }
 
+static void mixprec_clear_(void *dst, size_t bytes) {
+#ifndef MIXPREC_NO_STDLIB
+    memset(dst, 0, bytes);
+#else
+    unsigned char *to = (unsigned char *)dst;
+    while (bytes--)
+        *to++ = 0;
+#endif
+}
+
 /* Bytes of the storage type of one element; 0 for an unknown dtype. */
 static size_t mixprec_size_of_(mixprec_dtype type) {
     switch (type) {
@@ -8335,8 +8345,13 @@ static void mixprec_block_scales_neon_(float *factors, float *inverses, const ui
 /* [CONVERT] Arrays from any type to any type                                                                         */
 /* ================================================================================================================== */
 
-/* load and store for any n: what is left of a unit goes through a buffer, so that kernels never read or write beyond
-   the arrays. */
+/* load and store for any n: kernels never read or write beyond the arrays. Where nothing is overwritten that is read
+   again, what is left of a unit is done with as many elements before it as fill one; else it goes through a buffer, but
+   for so few elements that portable C is faster. */
+#define MIXPREC_SINGLES_ 8
+static int mixprec_reaches_back_(const void *dst, const void *src, mixprec_dtype type, size_t n) {
+    return n > MIXPREC_UNIT_ && dst != src && type != MIXPREC_E2M1; /* half bytes */
+}
 static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const void *src, mixprec_dtype type, size_t n) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     if (type == MIXPREC_F32) {
@@ -8346,9 +8361,15 @@ static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const voi
     }
     if (whole)
         kernels->load(dst, src, type, whole);
-    if (n != whole) {
-        double in[MIXPREC_UNIT_] = {0}; /* as wide as the widest type */
+    if (n != whole && mixprec_reaches_back_(dst, src, type, n)) {
+        whole = n - MIXPREC_UNIT_;
+        kernels->load(dst + whole, (const char *)src + mixprec_bytes_of_(type, whole), type, MIXPREC_UNIT_);
+    } else if (n - whole < MIXPREC_SINGLES_) {
+        mixprec_load_c_(dst + whole, (const char *)src + mixprec_bytes_of_(type, whole), type, n - whole);
+    } else {
+        double in[MIXPREC_UNIT_]; /* as wide as the widest type */
         float out[MIXPREC_UNIT_];
+        mixprec_clear_(in, mixprec_bytes_of_(type, MIXPREC_UNIT_));
         mixprec_copy_(in, (const char *)src + mixprec_bytes_of_(type, whole), mixprec_bytes_of_(type, n - whole));
         kernels->load(out, in, type, MIXPREC_UNIT_);
         mixprec_copy_(dst + whole, out, (n - whole) * sizeof *out);
@@ -8358,6 +8379,8 @@ static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const voi
 static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const float *src, size_t n,
                            const mixprec_how_ *how) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    mixprec_how_ rest = *how;
+    char *to;
     if (type == MIXPREC_F32) {
         if (dst != src)
             mixprec_copy_(dst, src, n * sizeof *src);
@@ -8365,14 +8388,21 @@ static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_d
     }
     if (whole)
         kernels->store(dst, type, src, whole, how);
-    if (n != whole) {
-        float in[MIXPREC_UNIT_] = {0};
+    if (n != whole && mixprec_reaches_back_(dst, src, type, n))
+        whole = n - MIXPREC_UNIT_;
+    rest.index += whole;
+    to = (char *)dst + mixprec_bytes_of_(type, whole);
+    if (n - whole == MIXPREC_UNIT_) {
+        kernels->store(to, type, src + whole, MIXPREC_UNIT_, &rest);
+    } else if (n - whole < MIXPREC_SINGLES_ && how->round != MIXPREC_ROUND_STOCHASTIC) {
+        mixprec_store_c_(to, type, src + whole, n - whole, &rest);
+    } else if (n != whole) {
+        float in[MIXPREC_UNIT_];
         double out[MIXPREC_UNIT_];
-        mixprec_how_ rest = *how;
-        rest.index += whole;
+        mixprec_clear_(in, sizeof in);
         mixprec_copy_(in, src + whole, (n - whole) * sizeof *in);
         kernels->store(out, type, in, MIXPREC_UNIT_, &rest);
-        mixprec_copy_((char *)dst + mixprec_bytes_of_(type, whole), out, mixprec_bytes_of_(type, n - whole));
+        mixprec_copy_(to, out, mixprec_bytes_of_(type, n - whole));
     }
 }
 
@@ -10806,11 +10836,7 @@ typedef struct mixprec_tensor_ {
 } mixprec_tensor_;
 
 MIXPREC_NOINLINE_ void mixprec_read_(float *dst, const mixprec_tensor_ *t, size_t index, size_t n) {
-    const char *from = t->data + index * mixprec_size_of_(t->type);
-    if (n < 8 && t->type != MIXPREC_F32) /* not a whole unit for so few */
-        mixprec_load_c_(dst, from, t->type, n);
-    else
-        mixprec_load_(t->kernels, dst, from, t->type, n);
+    mixprec_load_(t->kernels, dst, t->data + index * mixprec_size_of_(t->type), t->type, n);
 }
 /* Do n elements of a tensor end with a whole vector, and are they floats? */
 MIXPREC_INLINE int mixprec_is_direct_(const mixprec_tensor_ *t, size_t n) {
@@ -10833,11 +10859,7 @@ static float *mixprec_place_(float *block, const mixprec_tensor_ *t, size_t inde
 }
 MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, const float *src, size_t n) {
     char *to = t->data + index * mixprec_size_of_(t->type);
-    if ((const char *)src == to)
-        return;
-    if (n < 8 && t->type != MIXPREC_F32)
-        mixprec_store_c_(to, t->type, src, n, &mixprec_nearest_);
-    else
+    if ((const char *)src != to)
         mixprec_store_(t->kernels, to, t->type, src, n, &mixprec_nearest_);
 }
 
