@@ -2772,7 +2772,17 @@ MIXPREC_INLINE float mixprec_sqrt_f32_(float x) {
 #endif
 }
 MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
+#if defined(__GNUC__) && !defined(__TINYC__) && defined(__SSE2__)
+    __asm__("sqrtsd %0, %0" : "+x"(x));
+    return x;
+#elif defined(__GNUC__) && defined(__aarch64__) && !defined(__TINYC__)
+    __asm__("fsqrt %d0, %d0" : "+w"(x));
+    return x;
+#elif defined(MIXPREC_HAS_AVX2_)
+    return _mm_cvtsd_f64(_mm_sqrt_pd(_mm_set_sd(x)));
+#else
     return mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f64_bits_(x), 54));
+#endif
 }
 
 /* ================================================================================================================== */
@@ -8882,6 +8892,10 @@ MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, do
     return sum;
 }
 
+MIXPREC_NOINLINE_ double mixprec_root_run_(double x) {
+    return mixprec_sqrt_f64_(x);
+}
+
 MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t count) {
     double sum = 0;
     size_t i;
@@ -10341,7 +10355,18 @@ MIXPREC_STEP_ static void mixprec_adam_several_(float *w, float *m, float *v, co
         MIXPREC_WRITE_(v + i, second);
         MIXPREC_WRITE_(w + i, MIXPREC_MINUS_(weight, MIXPREC_DIVIDED_(MIXPREC_TIMES_(rate, first), denominator)));
     }
-    mixprec_adam_c_(w + whole, m + whole, v + whole, grad + whole, n - whole, s);
+    if (n != whole) { /* with zeros after it: division and square root take as long for one as for all */
+        const size_t bytes = (n - whole) * sizeof *w;
+        float rest[4][MIXPREC_STEP_WIDTH_] = {{0}};
+        mixprec_copy_(rest[0], w + whole, bytes);
+        mixprec_copy_(rest[1], m + whole, bytes);
+        mixprec_copy_(rest[2], v + whole, bytes);
+        mixprec_copy_(rest[3], grad + whole, bytes);
+        mixprec_adam_several_(rest[0], rest[1], rest[2], rest[3], MIXPREC_STEP_WIDTH_, s);
+        mixprec_copy_(w + whole, rest[0], bytes);
+        mixprec_copy_(m + whole, rest[1], bytes);
+        mixprec_copy_(v + whole, rest[2], bytes);
+    }
 }
 
 MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, const float *grad, size_t n,
@@ -12966,8 +12991,10 @@ static mixprec_status mixprec_check_vector_(const void *x, mixprec_dtype type, s
     return n > SIZE_MAX / 8 ? MIXPREC_ERR_SIZE : MIXPREC_OK;
 }
 
+/* root: the square root of the sum. */
 static mixprec_status mixprec_reduce_all_(double *result, mixprec_reduction reduction, const void *x,
-                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, size_t n) {
+                                          mixprec_dtype x_type, const void *y, mixprec_dtype y_type, size_t n,
+                                          int root) {
     mixprec_status status = mixprec_check_vector_(x, x_type, n);
     mixprec_fp_ environment;
     if (status == MIXPREC_OK)
@@ -12978,28 +13005,27 @@ static mixprec_status mixprec_reduce_all_(double *result, mixprec_reduction redu
         return status;
     environment = mixprec_fp_begin_();
     *result = mixprec_reduce_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), NULL, reduction, x, x_type, y, y_type, 0, n);
+    if (root)
+        *result = mixprec_root_run_(*result);
     mixprec_fp_end_(environment);
     return MIXPREC_OK;
 }
 
 MIXPREC_API mixprec_status mixprec_sum(double *result, const void *x, mixprec_dtype x_type, size_t n) {
-    return mixprec_reduce_all_(result, MIXPREC_SUM, x, x_type, x, x_type, n);
+    return mixprec_reduce_all_(result, MIXPREC_SUM, x, x_type, x, x_type, n, 0);
 }
 MIXPREC_API mixprec_status mixprec_dot(double *result, const void *x, mixprec_dtype x_type, const void *y,
                                        mixprec_dtype y_type, size_t n) {
-    return mixprec_reduce_all_(result, MIXPREC_DOT, x, x_type, y, y_type, n);
+    return mixprec_reduce_all_(result, MIXPREC_DOT, x, x_type, y, y_type, n, 0);
 }
 MIXPREC_API mixprec_status mixprec_sum_squares(double *result, const void *x, mixprec_dtype x_type, size_t n) {
-    return mixprec_reduce_all_(result, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, n);
+    return mixprec_reduce_all_(result, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, n, 0);
 }
 MIXPREC_API mixprec_status mixprec_norm1(double *result, const void *x, mixprec_dtype x_type, size_t n) {
-    return mixprec_reduce_all_(result, MIXPREC_SUM_ABS, x, x_type, x, x_type, n);
+    return mixprec_reduce_all_(result, MIXPREC_SUM_ABS, x, x_type, x, x_type, n, 0);
 }
 MIXPREC_API mixprec_status mixprec_norm2(double *result, const void *x, mixprec_dtype x_type, size_t n) {
-    mixprec_status status = mixprec_sum_squares(result, x, x_type, n);
-    if (status == MIXPREC_OK)
-        *result = mixprec_sqrt_f64_(*result);
-    return status;
+    return mixprec_reduce_all_(result, MIXPREC_SUM_SQUARES, x, x_type, x, x_type, n, 1);
 }
 
 MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec_dtype x_type, size_t n,

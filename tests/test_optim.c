@@ -516,6 +516,8 @@ static void test_sqrt(void) {
         want = sqrt(x);
         got = mixprec_sqrt_bits_(bits, 54);
         CHECK(!memcmp(&got, &want, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, want);
+        x = mixprec_sqrt_f64_(x);
+        CHECK(!memcmp(&x, &want, 8), "%a, want %a", x, want);
     }
     CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
               isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
