@@ -8584,15 +8584,19 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
 }
 
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
-MIXPREC_INLINE void mixprec_add_f32_(float *x, const float *y, size_t n) {
-    size_t i = 0;
-    if (n == MIXPREC_UNIT_) { /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
+MIXPREC_INLINE void mixprec_sums_f32_(float *sum, const float *x, const float *y, size_t n) {
+    size_t i, j;
+    for (i = 0; i + 16 <= n; i += 16) {
+        /* gcc -O2 makes vectors of what has a constant length and needs no check for overlap */
         MIXPREC_INDEPENDENT_
-        for (; i < MIXPREC_UNIT_; i++)
-            x[i] += y[i];
+        for (j = i; j < i + 16; j++)
+            sum[j] = x[j] + y[j];
     }
     for (; i < n; i++)
-        x[i] += y[i];
+        sum[i] = x[i] + y[i];
+}
+MIXPREC_INLINE void mixprec_add_f32_(float *x, const float *y, size_t n) {
+    mixprec_sums_f32_(x, x, y, n);
 }
 MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
     size_t i;
@@ -9429,25 +9433,38 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
                 mixprec_gemm_rescale_(plan, x, row, at, count, 0);
                 from = x;
             }
-            if (t)
+            if (t && mixprec_f64_bits_(plan->alpha) != (uint64_t)1023 << 52) { /* not 1 */
                 mixprec_scale_(kernels, x, from, count, (float)plan->alpha);
-            for (j = 0; j < count && !t; j++)
-                x[j] = 0;
+                from = x;
+            }
             if (plan->add_c) {
                 mixprec_load_(kernels, y, c, d->c_type, count);
                 mixprec_scale_(kernels, y, y, count, (float)plan->beta);
                 if (t)
-                    mixprec_add_f32_(x, y, count);
+                    mixprec_sums_f32_(x, from, y, count);
                 else
                     mixprec_copy_(x, y, count * sizeof *x);
+                from = x;
+            } else if (!t) {
+                mixprec_clear_(x, count * sizeof *x);
+                from = x;
             }
             if (d->bias) {
-                mixprec_load_(kernels, y, bias, d->bias_type, count);
-                mixprec_add_f32_(x, y, count);
+                const float *add = (const float *)(const void *)bias;
+                if (d->bias_type != MIXPREC_F32) {
+                    mixprec_load_(kernels, y, bias, d->bias_type, count);
+                    add = y;
+                }
+                mixprec_sums_f32_(x, from, add, count);
+                from = x;
             }
-            if (d->activation != MIXPREC_ACTIVATION_NONE)
+            if (d->activation != MIXPREC_ACTIVATION_NONE) {
+                if (from != x)
+                    mixprec_copy_(x, from, count * sizeof *x);
                 mixprec_activate_(kernels, x, x, NULL, count, d->activation);
-            mixprec_store_(kernels, c, d->c_type, x, count, &how);
+                from = x;
+            }
+            mixprec_store_(kernels, c, d->c_type, from, count, &how);
         }
     }
 }
