@@ -10957,11 +10957,24 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
 /* Elements of a row that stay on the stack between its passes; what is needed of longer ones is computed twice. */
 enum { MIXPREC_KEPT_ = 4 * MIXPREC_BLOCK_ };
 
-/* sum = x + y, n numbers. */
+/* sum = x + y, n numbers, and nothing beyond them. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
+    const size_t whole = n / MIXPREC_FLOATS_ * MIXPREC_FLOATS_;
     size_t j;
-    for (j = 0; j < n; j += MIXPREC_FLOATS_)
+    for (j = 0; j < whole; j += MIXPREC_FLOATS_)
         MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
+    for (; j < n; j++)
+        sum[j] = x[j] + y[j];
+}
+/* For such loops, mixprec_view_ and mixprec_place_ that leave f32 where it is. */
+MIXPREC_INLINE const float *mixprec_exact_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n) {
+    if (t->type == MIXPREC_F32)
+        return (const float *)(const void *)t->data + index;
+    mixprec_read_(block, t, index, n);
+    return block;
+}
+MIXPREC_INLINE float *mixprec_exact_place_(float *block, const mixprec_tensor_ *t, size_t index) {
+    return t->type == MIXPREC_F32 ? (float *)(void *)t->data + index : block;
 }
 
 /* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
@@ -11641,9 +11654,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_bias_run_as_(const mixprec_kernels_ *kernels,
         for (i = 0; i < columns; i += count) {
             count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
             if (row == 0 || columns > MIXPREC_BLOCK_) /* else it is still there */
-                add = mixprec_view_(add_buffer, &bias, i, count, 0);
-            from = mixprec_view_(x_buffer, &x, row * columns + i, count, 0);
-            to = mixprec_place_(x_buffer, &y, row * columns + i, count);
+                add = mixprec_exact_view_(add_buffer, &bias, i, count);
+            from = mixprec_exact_view_(x_buffer, &x, row * columns + i, count);
+            to = mixprec_exact_place_(x_buffer, &y, row * columns + i);
             mixprec_add_floats_(to, from, add, count);
             mixprec_write_(&y, row * columns + i, to, count);
         }
@@ -11654,11 +11667,9 @@ MIXPREC_BOTH_(mixprec_bias_run_,
               (kernels, y, x, bias, rows, columns))
 
 /* sums[to[row]] += x[row], rows of `width` elements ld apart; to == NULL: all rows to sums[0]; a negative one: none. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_rows_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ sums,
-                                                    mixprec_tensor_ x, const int32_t *to, size_t rows, size_t width,
-                                                    size_t ld) {
-    float buffer[MIXPREC_BLOCK_], sum_buffer[MIXPREC_BLOCK_], *sum;
-    const float *from, *add;
+MIXPREC_FORCE_INLINE_ void mixprec_add_rows_run_as_(const mixprec_kernels_ *kernels, float *sums, mixprec_tensor_ x,
+                                                    const int32_t *to, size_t rows, size_t width, size_t ld) {
+    float buffer[MIXPREC_BLOCK_], *sum;
     size_t row, i, count;
     (void)kernels;
     for (row = 0; row < rows; row++) {
@@ -11667,16 +11678,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_rows_run_as_(const mixprec_kernels_ *kern
             continue;
         for (i = 0; i < width; i += count) {
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
-            add = mixprec_view_(buffer, &x, row * ld + i, count, 0);
-            from = mixprec_view_(sum_buffer, &sums, first + i, count, 0);
-            sum = mixprec_place_(sum_buffer, &sums, first + i, count);
-            mixprec_add_floats_(sum, from, add, count);
-            mixprec_write_(&sums, first + i, sum, count);
+            sum = sums + first + i;
+            mixprec_add_floats_(sum, sum, mixprec_exact_view_(buffer, &x, row * ld + i, count), count);
         }
     }
 }
 MIXPREC_BOTH_(mixprec_add_rows_run_,
-              (const mixprec_kernels_ *kernels, mixprec_tensor_ sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
+              (const mixprec_kernels_ *kernels, float *sums, mixprec_tensor_ x, const int32_t *to, size_t rows,
                size_t width, size_t ld),
               (kernels, sums, x, to, rows, width, ld))
 
@@ -11690,7 +11698,7 @@ MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_
         for (i = 0; i < width && tokens[row] >= 0; i += count) {
             const size_t index = (size_t)tokens[row] * width + i;
             count = mixprec_min_(width - i, MIXPREC_BLOCK_);
-            mixprec_write_(&y, row * width + i, mixprec_view_(block, &table, index, count, 0), count);
+            mixprec_write_(&y, row * width + i, mixprec_exact_view_(block, &table, index, count), count);
         }
     }
 }
@@ -14095,8 +14103,8 @@ MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, m
     if (status == MIXPREC_OK && ld < columns)
         status = MIXPREC_ERR_LEADING_DIMENSION;
     MIXPREC_RUN_(status, n,
-                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(dbias, MIXPREC_F32),
-                                       mixprec_tensor_of_(dy, dy_type), NULL, rows, columns, ld));
+                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dbias, mixprec_tensor_of_(dy, dy_type),
+                                       NULL, rows, columns, ld));
 }
 
 MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, const void *table, mixprec_dtype table_type,
@@ -14128,8 +14136,8 @@ MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void 
     if (status == MIXPREC_OK)
         status = mixprec_check_indices_(tokens, count, vocabulary);
     MIXPREC_RUN_(status, n,
-                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), mixprec_tensor_of_(dtable, MIXPREC_F32),
-                                       mixprec_tensor_of_(dy, dy_type), tokens, count, width, width));
+                 mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dtable, mixprec_tensor_of_(dy, dy_type),
+                                       tokens, count, width, width));
 }
 
 MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type, size_t n,
