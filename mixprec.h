@@ -11746,10 +11746,10 @@ static void mixprec_conv_range_(size_t begin, size_t end, size_t shift, size_t p
 }
 
 /* The matrix whose column (oy, ox) holds the inputs that output sees: its row (c, ky, kx) is channel c shifted. Copied
-   as bytes: zero is all bits 0 in every type. */
-static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
-                            size_t out_width) {
-    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy, ox, i;
+   as bytes: zero is all bits 0 in every type. `size` is a constant where this is inlined. */
+MIXPREC_FORCE_INLINE_ void mixprec_im2col_as_(const mixprec_conv2d *l, char *columns, const char *image,
+                                              const size_t size, size_t out_height, size_t out_width) {
+    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy, ox;
     for (row = 0; row < rows; row++) {
         size_t kx = row % l->kernel_width * l->dilation_x;
         size_t ky = row / l->kernel_width % l->kernel_height * l->dilation_y;
@@ -11758,35 +11758,49 @@ static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *
         mixprec_conv_range_(0, l->height, ky, l->padding_y, l->stride_y, out_height, &top, &bottom);
         mixprec_conv_range_(0, l->width, kx, l->padding_x, l->stride_x, out_width, &left, &right);
         for (oy = 0; oy < out_height; oy++, columns += out_width * size) {
-            int inside = oy >= top && oy < bottom && left < right;
-            const char *from = inside ? channel + (oy * l->stride_y + ky - l->padding_y) * l->width * size : channel;
-            size_t begin = inside ? left : out_width, end = inside ? right : out_width;
-            for (i = 0; i < begin * size; i++)
-                columns[i] = 0;
-            if (inside && l->stride_x == 1)
-                mixprec_copy_(columns + begin * size, from + (begin + kx - l->padding_x) * size, (end - begin) * size);
+            const char *from;
+            if (oy < top || oy >= bottom || left >= right) {
+                mixprec_clear_(columns, out_width * size);
+                continue;
+            }
+            from = channel +
+                   ((oy * l->stride_y + ky - l->padding_y) * l->width + left * l->stride_x + kx - l->padding_x) * size;
+            if (left)
+                mixprec_clear_(columns, left * size);
+            if (l->stride_x == 1)
+                mixprec_copy_(columns + left * size, from, (right - left) * size);
             else
-                for (ox = begin; ox < end; ox++)
-                    for (i = 0; i < size; i++)
-                        columns[ox * size + i] = from[(ox * l->stride_x + kx - l->padding_x) * size + i];
-            for (i = end * size; i < out_width * size; i++)
-                columns[i] = 0;
+                for (ox = left; ox < right; ox++, from += l->stride_x * size)
+                    mixprec_copy_(columns + ox * size, from, size);
+            if (right < out_width)
+                mixprec_clear_(columns + right * size, (out_width - right) * size);
         }
     }
 }
+static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
+                            size_t out_width) {
+    if (size == 4)
+        mixprec_im2col_as_(l, columns, image, 4, out_height, out_width);
+    else if (size == 2)
+        mixprec_im2col_as_(l, columns, image, 2, out_height, out_width);
+    else
+        mixprec_im2col_as_(l, columns, image, 1, out_height, out_width);
+}
 
 /* The reverse: each input's gradient is the sum over the elements of `columns` that were copied from it. */
-MIXPREC_NOINLINE_ void mixprec_col2im_run_(const mixprec_conv2d *l, mixprec_tensor_ dx, size_t image,
-                                           const float *columns, size_t out_height, size_t out_width) {
+MIXPREC_FORCE_INLINE_ void mixprec_col2im_run_as_(const mixprec_kernels_ *kernels, const mixprec_conv2d *l,
+                                                  mixprec_tensor_ dx, size_t image, const float *columns,
+                                                  size_t out_height, size_t out_width) {
+    const int wide = l->stride_x == 1 && out_width >= 32;
     size_t line, ky, kx, x, ox, count;
+    (void)kernels;
     for (line = 0; line < l->channels * l->height; line++)
         for (x = 0; x < l->width; x += count) {
             double sum[MIXPREC_BLOCK_];
             float block[MIXPREC_BLOCK_];
             size_t channel = line / l->height, y = line % l->height, i;
             count = mixprec_min_(l->width - x, MIXPREC_BLOCK_);
-            for (i = 0; i < count; i++)
-                sum[i] = 0;
+            mixprec_clear_(sum, mixprec_round_up_(count, MIXPREC_WIDTH_) * sizeof *sum);
             for (ky = 0; ky < l->kernel_height; ky++) {
                 size_t shift_y = ky * l->dilation_y, oy, end_y;
                 mixprec_conv_range_(y, y + 1, shift_y, l->padding_y, l->stride_y, out_height, &oy, &end_y);
@@ -11795,47 +11809,73 @@ MIXPREC_NOINLINE_ void mixprec_col2im_run_(const mixprec_conv2d *l, mixprec_tens
                     const float *row =
                         columns +
                         (((channel * l->kernel_height + ky) * l->kernel_width + kx) * out_height + oy) * out_width;
+                    double *at = sum;
                     mixprec_conv_range_(x, x + count, shift, l->padding_x, l->stride_x, out_width, &from, &to);
-                    for (ox = from; ox < to; ox++)
-                        sum[ox * l->stride_x + shift - l->padding_x - x] += (double)row[ox];
+                    if (from < to)
+                        at += from * l->stride_x + shift - l->padding_x - x;
+                    ox = from;
+                    /* Short rows one by one: a vector waits for the two that the one before left across it. */
+                    for (; wide && ox + MIXPREC_WIDTH_ <= to; ox += MIXPREC_WIDTH_, at += MIXPREC_WIDTH_) {
+                        const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(row + ox);
+                        *(mixprec_f64s_at_ *)at += MIXPREC_TO_F64S_(in);
+                    }
+                    for (; ox < to; ox++, at += l->stride_x)
+                        *at += (double)row[ox];
                 }
             }
-            for (i = 0; i < count; i++)
-                block[i] = mixprec_to_f32_(sum[i]);
+            for (i = 0; i < count; i += MIXPREC_WIDTH_) {
+                const mixprec_f64s_ z = *(const mixprec_f64s_at_ *)(sum + i);
+                MIXPREC_STORE_F32S_(block + i, MIXPREC_TO_F32S_(z));
+            }
             mixprec_write_(&dx, (image * l->channels * l->height + line) * l->width + x, block, count);
         }
 }
+MIXPREC_BOTH_(mixprec_col2im_run_,
+              (const mixprec_kernels_ *kernels, const mixprec_conv2d *l, mixprec_tensor_ dx, size_t image,
+               const float *columns, size_t out_height, size_t out_width),
+              (kernels, l, dx, image, columns, out_height, out_width))
 
 /* y = t + bias, row by row, of one image. */
-MIXPREC_NOINLINE_ void mixprec_conv_bias_run_(mixprec_tensor_ y, size_t first, const float *t, mixprec_tensor_ bias,
-                                              size_t rows, size_t columns) {
-    float block[MIXPREC_BLOCK_], add;
+MIXPREC_FORCE_INLINE_ void mixprec_conv_bias_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, size_t first,
+                                                     const float *t, mixprec_tensor_ bias, size_t rows,
+                                                     size_t columns) {
+    float block[MIXPREC_BLOCK_], add, *to;
+    const float *from;
     size_t row, i, j, count;
+    (void)kernels;
     for (row = 0; row < rows; row++) {
         mixprec_read_(&add, &bias, row, 1);
         for (i = 0; i < columns; i += count) {
             count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-            for (j = 0; j < count; j++)
-                block[j] = t[row * columns + i + j] + add;
-            mixprec_write_(&y, first + row * columns + i, block, count);
+            from = t + row * columns + i;
+            to = mixprec_exact_place_(block, &y, first + row * columns + i);
+            for (j = 0; j + MIXPREC_FLOATS_ <= count; j += MIXPREC_FLOATS_)
+                MIXPREC_STORE_(to + j, MIXPREC_LOAD_(from + j) + add);
+            for (; j < count; j++)
+                to[j] = from[j] + add;
+            mixprec_write_(&y, first + row * columns + i, to, count);
         }
     }
 }
+MIXPREC_BOTH_(mixprec_conv_bias_run_,
+              (const mixprec_kernels_ *kernels, mixprec_tensor_ y, size_t first, const float *t, mixprec_tensor_ bias,
+               size_t rows, size_t columns),
+              (kernels, y, first, t, bias, rows, columns))
 
 /* sums[row] += the sum of the row of one image. */
 MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tensor_ dy, size_t first, size_t rows,
                                                        size_t columns) {
-    float block[MIXPREC_BLOCK_];
-    size_t row, i, j, count;
+    float buffer[MIXPREC_BLOCK_];
+    size_t row, i, count;
     for (row = 0; row < rows; row++) {
-        double sum = 0;
+        double lanes[MIXPREC_LANES_];
+        mixprec_clear_(lanes, sizeof lanes);
         for (i = 0; i < columns; i += count) {
             count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-            mixprec_read_(block, &dy, first + row * columns + i, count);
-            for (j = 0; j < count; j++)
-                sum += (double)block[j];
+            dy.kernels->reduce(lanes, mixprec_view_(buffer, &dy, first + row * columns + i, count, 0), NULL,
+                               MIXPREC_F32, count, MIXPREC_SUM, 0);
         }
-        sums[row] = mixprec_to_f32_((double)sums[row] + sum);
+        sums[row] = mixprec_to_f32_((double)sums[row] + mixprec_lanes_sum_(lanes));
     }
 }
 #endif /* MIXPREC_NO_GEMM */
@@ -14162,6 +14202,7 @@ typedef struct mixprec_conv_plan_ {
     mixprec_conv2d layer; /* with strides and dilations that are not 0 */
     size_t out_height, out_width, depth, points, image, output, weights;
     size_t columns_bytes, sums_bytes, bytes; /* workspace: im2col's matrix, sums before the bias, and with GEMM's */
+    int direct;                              /* an output sees one input, that of its place: im2col's matrix is x */
 } mixprec_conv_plan_;
 
 /* The outputs along one axis; 0 when there is none. */
@@ -14217,6 +14258,8 @@ static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec
         return MIXPREC_ERR_SIZE;
     plan->columns_bytes = plan->depth * plan->points * 4;
     plan->sums_bytes = plan->output * 4;
+    plan->direct = l->kernel_height == 1 && l->kernel_width == 1 && l->stride_y == 1 && l->stride_x == 1 &&
+                   !l->padding_y && !l->padding_x;
     plan->bytes = 0;
     for (i = 0; i < 6; i++) {
         const mixprec_dtype type = i < 3 ? MIXPREC_F16 : MIXPREC_F32;
@@ -14283,6 +14326,14 @@ static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixpre
     return MIXPREC_OK;
 }
 
+/* im2col's matrix of an image of x: at `columns`, or x itself. */
+static const char *mixprec_conv_columns_(const mixprec_conv_plan_ *plan, char *columns, const char *x, size_t size) {
+    if (plan->direct)
+        return x;
+    mixprec_im2col_(&plan->layer, columns, x, size, plan->out_height, plan->out_width);
+    return columns;
+}
+
 MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
                                                   const void *x, mixprec_dtype x_type, const void *weight,
                                                   mixprec_dtype weight_type, const void *bias, mixprec_dtype bias_type,
@@ -14304,16 +14355,16 @@ MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, v
     a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
     a[3] = mixprec_argument_of_(bias, bias_type, l->filters, MIXPREC_OPTIONAL_);
     status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
-    d.b = columns;
     for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
-        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        d.b = mixprec_conv_columns_(&plan, columns, (const char *)x + i * plan.image * x_size, x_size);
         d.c = bias ? (char *)sums : (char *)y + i * plan.output * y_size;
         d.c_type = bias ? MIXPREC_F32 : y_type;
         status = mixprec_gemm_ex(&d);
         if (bias) {
             mixprec_fp_ environment = mixprec_fp_begin_();
-            mixprec_conv_bias_run_(mixprec_tensor_of_(y, y_type), i * plan.output, sums,
-                                   mixprec_tensor_of_(bias, bias_type), l->filters, plan.points);
+            const mixprec_tensor_ to = mixprec_tensor_of_(y, y_type);
+            mixprec_conv_bias_run_(to.kernels, to, i * plan.output, sums, mixprec_tensor_of_(bias, bias_type),
+                                   l->filters, plan.points);
             mixprec_fp_end_(environment);
         }
     }
@@ -14328,6 +14379,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *l
     mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
     const mixprec_conv2d *l = &plan.layer;
     mixprec_argument_ a[4];
+    mixprec_tensor_ dx_tensor;
     mixprec_gemm_desc d;
     mixprec_fp_ environment;
     char *columns;
@@ -14342,12 +14394,17 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *l
     a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
     status = mixprec_conv_check_(&plan, a, 3, workspace, workspace_size, &columns, &sums, &d);
     d.c = columns;
+    if (plan.direct) { /* the image as one line */
+        plan.layer.channels = plan.layer.height = plan.out_height = 1;
+        plan.layer.width = plan.out_width = plan.image;
+    }
     for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
         d.b = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
         status = mixprec_gemm_ex(&d);
         environment = mixprec_fp_begin_();
-        mixprec_col2im_run_(l, mixprec_tensor_of_(dx, dx_type), i, (const float *)(const void *)columns,
-                            plan.out_height, plan.out_width);
+        dx_tensor = mixprec_tensor_of_(dx, dx_type);
+        mixprec_col2im_run_(dx_tensor.kernels, l, dx_tensor, i, (const float *)(const void *)columns, plan.out_height,
+                            plan.out_width);
         mixprec_fp_end_(environment);
     }
     return status;
@@ -14376,10 +14433,9 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
     a[2] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
     a[3] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
     status = mixprec_conv_check_(&plan, a, 4, workspace, workspace_size, &columns, &sums, &d);
-    d.b = columns;
     for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
         d.a = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
-        mixprec_im2col_(l, columns, (const char *)x + i * plan.image * x_size, x_size, plan.out_height, plan.out_width);
+        d.b = mixprec_conv_columns_(&plan, columns, (const char *)x + i * plan.image * x_size, x_size);
         status = mixprec_gemm_ex(&d);
         if (dbias) {
             mixprec_fp_ environment = mixprec_fp_begin_();

@@ -894,13 +894,14 @@ static void test_convolution(void) {
         /* batch, channels, height, width, filters, kernel, stride, dilation, padding */
         {2, 3, 5, 6, 4, 3, 3, 0, 0, 0, 0, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0},
         {1, 2, 7, 9, 3, 3, 2, 2, 3, 1, 1, 0, 2}, {2, 2, 8, 5, 2, 2, 3, 1, 2, 3, 2, 2, 3},
-        {1, 2, 3, 3, 5, 1, 1, 2, 2, 1, 1, 0, 0}, {1, 1, 2, 270, 1, 2, 5, 1, 1, 1, 2, 3, 4}};
-    static const size_t heights[] = {5, 1, 3, 9, 2, 7}, widths[] = {6, 1, 4, 4, 2, 270};
+        {1, 2, 3, 3, 5, 1, 1, 2, 2, 1, 1, 0, 0}, {2, 3, 5, 7, 4, 1, 1, 0, 0, 2, 2, 0, 0},
+        {2, 2, 5, 7, 3, 1, 1, 0, 0, 0, 0, 1, 0}, {1, 1, 2, 270, 1, 2, 5, 1, 1, 1, 2, 3, 4}};
+    static const size_t heights[] = {5, 1, 3, 9, 2, 5, 7, 7}, widths[] = {6, 1, 4, 4, 2, 7, 7, 270};
     static float dweight[MOST], dbias[16], before[MOST];
     static double by_weight[MOST];
     size_t d, v, i;
     for (d = 0; d < DTYPE_COUNT; d++)
-        for (v = 0; v < (test_quick ? 5u : 6u); v++) {
+        for (v = 0; v < (test_quick ? 7u : 8u); v++) {
             convolution k = {layers[v], 0, 0, NULL, NULL, NULL, 0};
             mixprec_conv2d l = layers[v];
             size_t weights = l.filters * l.channels * l.kernel_height * l.kernel_width, inputs, outputs, bytes = 0;
@@ -951,6 +952,20 @@ static void test_convolution(void) {
                 k.by = 2;
                 differences(want, convolution_of, &k, zeros, l.filters, c.value, outputs);
                 check_floats("gradient of the bias", dbias, want, l.filters, 1e-4);
+                for (i = 0; i < l.filters; i++) { /* image by image, in the order of mixprec_sum */
+                    const size_t points = k.out_height * k.out_width;
+                    float exact = 0;
+                    size_t image;
+                    for (image = 0; image < l.batch; image++) {
+                        double sum = 0;
+                        mixprec_sum(&sum,
+                                    (const char *)memory(&c) +
+                                        (image * l.filters + i) * points * mixprec_dtype_size(c.type),
+                                    c.type, points);
+                        exact = (float)((double)exact + sum);
+                    }
+                    CHECK(dbias[i] == exact, "gradient of bias %zu: %a, not %a", i, (double)dbias[i], (double)exact);
+                }
             }
         }
 }
@@ -1187,6 +1202,13 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     mixprec_add_rows_run_(kernels, sums[0], DY, targets, rows, columns, columns);
     mixprec_conv_bias_gradient_run_(sums[1], DY, 0, rows, columns);
     hash = hash_bytes(hash, sums, sizeof sums);
+    if (x.type == MIXPREC_F32 && rows > 1 && columns > 1) {
+        const mixprec_conv2d layer = {1, 1, 1, columns, 1, 1, 2, 1, 1, 1, 1, 0, 0};
+        mixprec_conv_bias_run_(kernels, OUT, 0, (const float *)memory(&x), DY, rows, columns);
+        ADD_OUT
+        mixprec_col2im_run_(kernels, &layer, OUT, 0, (const float *)memory(&x), 1, columns - 1);
+        ADD_OUT
+    }
     return hash;
 }
 
