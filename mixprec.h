@@ -2149,10 +2149,14 @@ typedef struct mixprec_kernels_ {
                  int first, int wide);
     /* A product of an A that is not in panels and of up to tile_columns[wide] columns: t[i * ldt + j] = the sum, for
        all of k, of element (i, p) of A, a_row bytes from row to row and a_step along k, times that of B, b_step bytes
-       along k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_. May be
-       NULL. */
+       along k. As many columns of B are read as the next of tile_columns, its half and MIXPREC_SMALL_COLUMNS_; no more
+       than `columns` where `exact`, for which these are less than MIXPREC_SMALL_COLUMNS_. May be NULL. */
     void (*tiny)(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row, size_t a_step, const void *b,
-                 size_t b_step, void *t, size_t ldt, int wide);
+                 size_t b_step, int exact, void *t, size_t ldt, int wide);
+    /* The same for few sums, with steps in bytes for rows and columns everywhere; = or, where not `first`, +=. `depth`
+       as for tile. NULL where `tiny` is. */
+    void (*dots)(size_t rows, size_t columns, size_t depth, const char *a, size_t a_row, size_t a_step, const char *b,
+                 size_t b_column, size_t b_step, char *t, size_t t_row, size_t t_column, int first, int wide);
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
@@ -4504,17 +4508,23 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
     return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
+/* A mask for the first n of 8 words, of which the first is number `from`. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_words_avx2_(size_t n, int from) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - from), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
 #define MIXPREC_PREFETCH_ 512
 
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. Rows that are not there are the last one
-   again. */
+   again. masked: not more than `columns` of B are read. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
-                                                                 const int carry, size_t rows_there, size_t depth,
-                                                                 const char *a, size_t a_row, size_t a_step,
-                                                                 const char *b, size_t b_step, size_t b_panel, char *t,
-                                                                 size_t stride, int first) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void
+mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide, const int carry, const int masked,
+                        size_t rows_there, size_t columns, size_t depth, const char *a, size_t a_row, size_t a_step,
+                        const char *b, size_t b_step, size_t b_panel, char *t, size_t stride, int first) {
+    const size_t words = wide ? 2 * columns : columns;
+    const __m256i lanes[2] = {mixprec_words_avx2_(words, 0), mixprec_words_avx2_(words, 8)};
     const char *row[MIXPREC_TILE_ROWS_AVX2_];
     size_t at = 0;
     int i, j;
@@ -4537,13 +4547,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                 t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
         for (p = 0; p < chunk; p++, at += a_step, b += b_step)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                const void *x = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
+                const void *from = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
+                const __m256 x = masked ? _mm256_maskload_ps((const float *)from, lanes[j % 2])
+                                        : _mm256_loadu_ps((const float *)from);
                 if (wide)
-                    w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y),
-                                              _mm256_loadu_pd((const double *)x), w[i][j]);
+                    w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y), _mm256_castps_pd(x), w[i][j]);
                 else
-                    s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), _mm256_loadu_ps((const float *)x),
-                                              s[i][j]);
+                    s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), x, s[i][j]);
             }
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++, to += stride) {
             if ((size_t)i == rows_there)
@@ -4574,8 +4584,8 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
     }
     /* The latency of the sums makes 1 to 3 rows of two vectors take as long as 4, and 1 to 6 of one vector, too. */
 #define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
-    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, 0, rows, depth, a, a_row, a_step, b, b_step, 0, to,            \
-                            ld_to *size, first)
+    mixprec_tile_body_avx2_(kernel_rows, vectors, wide, 0, 0, rows, columns, depth, a, a_row, a_step, b, b_step, 0,    \
+                            to, ld_to *size, first)
     if (wide && rows > 4)
         MIXPREC_TILE_AVX2_(6, 2, 1);
     else if (wide)
@@ -4598,15 +4608,126 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
                           64, (char *)t, ldt, first, wide);
 }
 
+/* Where less than 8 columns of B are there to be read. By itself: with two bodies more gcc 12 would have fewer registers
+   for those above. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_small_narrow_avx2_(size_t rows, size_t columns, size_t depth,
+                                                                const char *a, size_t a_row, size_t a_step,
+                                                                const char *b, size_t b_step, char *t, size_t ldt,
+                                                                int wide) {
+    const size_t size = wide ? 8 : 4;
+    size_t i, j, there;
+    for (i = 0; i < rows; i += there, a += there * a_row) {
+        double tile[MIXPREC_TILE_ROWS_AVX2_ * 8];
+        there = mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i);
+        if (wide)
+            mixprec_tile_body_avx2_(6, 2, 1, 0, 1, there, columns, depth, a, a_row, a_step, b, b_step, 0, (char *)tile,
+                                    64, 1);
+        else
+            mixprec_tile_body_avx2_(6, 1, 0, 0, 1, there, columns, depth, a, a_row, a_step, b, b_step, 0, (char *)tile,
+                                    32, 1);
+        for (j = 0; j < there; j++)
+            mixprec_copy_(t + (i + j) * ldt * size, (char *)tile + j * 8 * size, columns * size);
+    }
+}
+
 MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row,
-                                              size_t a_step, const void *b, size_t b_step, void *t, size_t ldt,
-                                              int wide) {
+                                              size_t a_step, const void *b, size_t b_step, int exact, void *t,
+                                              size_t ldt, int wide) {
     const size_t size = wide ? 8 : 4;
     size_t i;
+    if (exact) {
+        mixprec_small_narrow_avx2_(rows, columns, depth, (const char *)a, a_row, a_step, (const char *)b, b_step,
+                                   (char *)t, ldt, wide);
+        return;
+    }
     for (i = 0; i < rows; i += MIXPREC_TILE_ROWS_AVX2_)
         mixprec_tile_at_avx2_(mixprec_min_(MIXPREC_TILE_ROWS_AVX2_, rows - i), columns, depth,
                               (const char *)a + i * a_row, a_row, a_step, (const char *)b, b_step,
                               (char *)t + i * ldt * size, ldt, 1, wide);
+}
+
+/* 1 x 4 or 2 x 2 sums of 2 chunks: 8 chains of additions. What is not there is the first again. Numbers are in all
+   lanes: to broadcast takes no longer than to load. Zen 4 loads two in a cycle: 4 chunks of 2 sums took longer. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_dots_body_avx2_(const int rows, const int wide, size_t columns_there,
+                                                                 size_t depth, const char *a, size_t a_row,
+                                                                 size_t a_step, const char *b, size_t b_column,
+                                                                 size_t b_step, char *t, size_t t_row, size_t t_column,
+                                                                 int first) {
+    const int columns = 4 / rows;
+    int i, j, c;
+    while (depth) {
+        const size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), chunks = depth < 2 * chunk ? 1 : 2;
+        const char *x[2][2], *y[2][4];
+        size_t p;
+        __m128 s[2][2][4];
+        __m128d w[2][2][4]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
+        MIXPREC_UNROLL_ for (c = 0; c < 2; c++) {
+            const size_t from = (size_t)c < chunks ? (size_t)c * chunk : 0;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) x[c][i] = a + from * a_step + (size_t)i * a_row;
+            MIXPREC_UNROLL_ for (j = 0; j < columns; j++) y[c][j] =
+                b + from * b_step + ((size_t)j < columns_there ? (size_t)j * b_column : 0);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < columns; j++) {
+                s[c][i][j] = _mm_setzero_ps();
+                w[c][i][j] = _mm_setzero_pd();
+            }
+        }
+        a += chunks * chunk * a_step;
+        b += chunks * chunk * b_step;
+        depth -= chunks * chunk;
+        for (p = 0; p < chunk; p++)
+            MIXPREC_UNROLL_ for (c = 0; c < 2; c++) {
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < columns; j++) {
+                    const void *number = x[c][i] + p * a_step, *other = y[c][j] + p * b_step;
+                    if (wide)
+                        w[c][i][j] = _mm_fmadd_pd(_mm_set1_pd(*(const double *)number),
+                                                  _mm_set1_pd(*(const double *)other), w[c][i][j]);
+                    else
+                        s[c][i][j] = _mm_fmadd_ps(_mm_set1_ps(*(const float *)number),
+                                                  _mm_set1_ps(*(const float *)other), s[c][i][j]);
+                }
+            }
+        MIXPREC_UNROLL_ for (c = 0; c < 2; c++) {
+            if ((size_t)c == chunks)
+                break;
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < columns; j++) {
+                void *to = t + (size_t)i * t_row + (size_t)j * t_column;
+                if ((size_t)j >= columns_there)
+                    break;
+                if (wide)
+                    _mm_store_sd((double *)to,
+                                 first ? w[c][i][j] : _mm_add_sd(_mm_load_sd((const double *)to), w[c][i][j]));
+                else
+                    _mm_store_ss((float *)to,
+                                 first ? s[c][i][j] : _mm_add_ss(_mm_load_ss((const float *)to), s[c][i][j]));
+            }
+            first = 0;
+        }
+    }
+}
+
+MIXPREC_AVX2_ static void mixprec_dots_avx2_(size_t rows, size_t columns, size_t depth, const char *a, size_t a_row,
+                                             size_t a_step, const char *b, size_t b_column, size_t b_step, char *t,
+                                             size_t t_row, size_t t_column, int first, int wide) {
+    size_t i, j;
+    if (columns == 1 && rows > 1) { /* as the transposed product: up to 4 at a time */
+        mixprec_dots_avx2_(1, rows, depth, b, b_column, b_step, a, a_row, a_step, t, t_column, t_row, first, wide);
+        return;
+    }
+    for (i = 0; i < rows; i += 2)
+        for (j = 0; j < columns; j += i + 1 == rows ? 4 : 2) {
+#define MIXPREC_DOTS_AVX2_(rows, wide)                                                                                 \
+    mixprec_dots_body_avx2_(rows, wide, columns - j, depth, a + i * a_row, a_row, a_step, b + j * b_column, b_column,  \
+                            b_step, t + i * t_row + j * t_column, t_row, t_column, first)
+            if (i + 1 == rows && wide)
+                MIXPREC_DOTS_AVX2_(1, 1);
+            else if (i + 1 == rows)
+                MIXPREC_DOTS_AVX2_(1, 0);
+            else if (wide)
+                MIXPREC_DOTS_AVX2_(2, 1);
+            else
+                MIXPREC_DOTS_AVX2_(2, 0);
+#undef MIXPREC_DOTS_AVX2_
+        }
 }
 
 /* For few rows a part of a chunk at a time: the sums go on from what is there. */
@@ -4614,8 +4735,8 @@ MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_
     MIXPREC_AVX2_ static void mixprec_few_##rows##_##vectors##_##wide##_avx2_(                                         \
         size_t depth, const char *a, size_t a_step, const char *b, size_t b_step, size_t b_panel, char *sums,          \
         size_t ld, int starts) {                                                                                       \
-        mixprec_tile_body_avx2_(rows, vectors, wide, 1, rows, depth, a, wide ? 8 : 4, a_step, b, b_step, b_panel,      \
-                                sums, ld, starts);                                                                     \
+        mixprec_tile_body_avx2_(rows, vectors, wide, 1, 0, rows, 0, depth, a, wide ? 8 : 4, a_step, b, b_step,         \
+                                b_panel, sums, ld, starts);                                                            \
     }
 #define MIXPREC_ALL_FEW_AVX2_(X, wide)                                                                                 \
     X(1, 2, wide) X(1, 8, wide) X(2, 2, wide) X(2, 4, wide) X(4, 2, wide) X(6, 2, wide)
@@ -4949,6 +5070,14 @@ MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, con
                     mixprec_pack_lines_avx2_(to, line, at, stride, at + 6 * stride, type);
                     continue;
                 }
+                if (width - i >= 8 && there == lines) { /* zeros in the place of the rows that are not there */
+                    __m256i edge[8];
+                    MIXPREC_UNROLL_ for (k = 0; k < 8; k++) edge[k] =
+                        k < rows ? _mm256_loadu_si256((const __m256i *)(const void *)(at + k * stride))
+                                 : _mm256_setzero_si256();
+                    mixprec_pack_lines_avx2_(to, line, (const char *)edge, 32, (const char *)(edge + 6), type);
+                    continue;
+                }
                 if (rows == 6 && width - i == 6 && there == lines) /* the first two rows again, for what spills */
                     mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, at, stride, at, type);
                 else { /* not all there: zeros in their place */
@@ -4983,9 +5112,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, si
         for (; i + 8 <= count; i += 8)
             _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type)); /* may spill as above */
         for (; i < width; i += 8) {                                               /* not all there */
+            const size_t there = count > i ? count - i : 0;
             double edge[8] = {0};
-            mixprec_copy_(edge, src + i * size, (count > i ? count - i : 0) * size);
-            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(edge, type));
+            if (there == 0)
+                _mm256_storeu_ps(dst + i, _mm256_setzero_ps());
+            else if (type == MIXPREC_F32)
+                _mm256_storeu_ps(dst + i, _mm256_maskload_ps((const float *)(const void *)(src + i * size),
+                                                             mixprec_words_avx2_(there, 0)));
+            else {
+                mixprec_copy_(edge, src + i * size, there * size);
+                _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(edge, type));
+            }
         }
     }
 }
@@ -4994,7 +5131,9 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
                                              int along, size_t count, size_t depth, int wide) {
     const char *from = (const char *)src;
     size_t stride = ld * mixprec_size_of_(type);
-    if (type == MIXPREC_F64 && along == wide) /* rare, or a plain copy */
+    if (type == MIXPREC_F64 && along && wide)
+        mixprec_pack_along_avx2_((float *)dst, 2 * width, from, MIXPREC_F32, stride, 2 * count, depth);
+    else if (type == MIXPREC_F64 && !along && !wide) /* rare */
         mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
     else if (!along)
         mixprec_pack_across_avx2_((char *)dst, width, from, type, stride, count, depth);
@@ -6292,15 +6431,18 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
                             (const char *)b, 128, (char *)t, ldt, first, wide);
 }
 
-/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; less than
-   4 rows in all are one row each, taken 4 times. */
+/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; a single
+   row is taken 4 times. */
 MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
-                                                  size_t a_row, size_t a_step, const void *b, size_t b_step, void *t,
-                                                  size_t ldt, int wide) {
+                                                  size_t a_row, size_t a_step, const void *b, size_t b_step, int exact,
+                                                  void *t, size_t ldt, int wide) {
     const size_t size = wide ? 8 : 4;
     size_t i, count;
-    if (columns <= 8) { /* vectors of half the size: Zen 4 multiplies two of them at once */
-        mixprec_small_avx2_(rows, columns, depth, a, a_row, a_step, b, b_step, t, ldt, wide);
+    /* Vectors of half the size, of which Zen 4 multiplies two at once. */
+    if (columns <= 8 || rows == 2 || rows == 3) {
+        for (i = 0; i < columns; i += 64 / size)
+            mixprec_small_avx2_(rows, mixprec_min_(64 / size, columns - i), depth, a, a_row, a_step,
+                                (const char *)b + i * size, b_step, exact, (char *)t + i * size, ldt, wide);
         return;
     }
     for (i = 0; i < rows; i += count) {
@@ -7023,6 +7165,8 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
     char *to = (char *)dst;
     if (!along && type == MIXPREC_F64 && !wide)
         mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
+    else if (!along && width == 8 && depth >= 64)
+        mixprec_pack_across_avx2_(to, width, from, type, stride, count, depth);
     else if (!along)
         mixprec_pack_across_avx512_(to, width, from, type, stride, count, depth, wide);
     else if (wide)
@@ -8963,6 +9107,7 @@ typedef struct mixprec_gemm_plan_ {
     int direct_b;                     /* B is not packed */
     int few;                          /* nor here, but unpacked a little at a time */
     int tiny;                         /* all at once, and A in rows, not in panels */
+    int dots;                         /* so few sums that not even B is: mixprec_is_dots_ */
     int thin;                         /* few columns: as the transposed product, some rows of C at a time */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
@@ -8981,7 +9126,11 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
 #define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
-#define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least */
+#define MIXPREC_LONG_SIDE_ 256   /* m and n where k is longer, */
+#define MIXPREC_LONG_SUMS_ 16384 /* m * n there, */
+#define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least, unless they are not there */
+#define MIXPREC_DOTS_CHUNKS_ 12  /* for `dots`: how many chunks of rows and columns become fp32 at a time */
+#define MIXPREC_DOTS_BYTES_ (4 * MIXPREC_DOTS_CHUNKS_ * MIXPREC_GEMM_KBLOCK + 2 * MIXPREC_ALIGN_)
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
 static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
@@ -9039,37 +9188,68 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
 }
 
 /* A product of at most MIXPREC_GEMM_SMALL_ rows, columns and k, all at once: packing would take a quarter of the time
-   of 64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. */
+   of 64 x 64 x 64. The operands are read where they lie, or first made a matrix of numbers like the sums. Few rows and
+   columns of a long k the same, chunk by chunk. */
 typedef struct mixprec_small_ {
     const mixprec_kernels_ *kernels;
-    int wide, trans_a, trans_b;
+    int wide, dots, trans_a, trans_b; /* dots: mixprec_is_dots_ */
     size_t m, n, k;
     const void *a, *b;
     mixprec_dtype a_type, b_type;
     size_t lda, ldb;
     size_t b_panel;          /* bytes from one group of tile_columns columns to the next */
-    size_t a_bytes, b_bytes; /* for such a matrix; 0: none */
+    size_t a_bytes, b_bytes; /* for such a matrix, a chunk of k at a time; 0: none */
+    size_t chunk_bytes;      /* for the sums of a chunk that is not the first */
     void *t;
     size_t ldt;
 } mixprec_small_;
 
-/* Rows that share few sets of the L1 cache are better copied. */
+/* Sums so few that most lanes of vectors would be idle, and that transposing for these would take most of the time: on
+   Zen 4 1 x 2 of a k of 2414 takes 2 instead of 13 to 46 microseconds. */
+static int mixprec_is_dots_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k) {
+    const size_t most = k > MIXPREC_GEMM_SMALL_ ? 8 : 4;
+    return kernels->dots && m <= most && n <= most && m * n <= most;
+}
+
+/* Where k is long, packing a block of few rows and columns would take up to 20 times as long as their product. */
+static int mixprec_is_long_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k) {
+    return kernels->tiny && k > MIXPREC_GEMM_SMALL_ && m <= MIXPREC_LONG_SIDE_ && n <= MIXPREC_LONG_SIDE_ &&
+           m * n <= MIXPREC_LONG_SUMS_ && (m >= 4 || n <= 128);
+}
+
+/* Less than 4 rows have kernels of their own, which are faster where B is large or must be transposed, but begin when
+   up to 4096 multiplications are done. */
+static int mixprec_is_small_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k, mixprec_transpose trans_b) {
+    const size_t most = MIXPREC_GEMM_SMALL_;
+    if (m <= most && n <= most && k <= most)
+        return m >= 4 || m * n * k <= 4096 || (trans_b == MIXPREC_NO_TRANS && n * k <= 65536);
+    return mixprec_is_long_(kernels, m, n, k);
+}
+
+/* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
+   are shorter than a vector, unless few rows of A use them: masks take time. */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
-    const size_t size = s->wide ? 8 : 4;
+    const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
+    const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
+    const int near_b = s->ldb * size <= 1024 && !s->trans_b && (s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24);
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
-    s->a_bytes = s->a_type == type && s->lda * size <= 2048 ? 0 : s->m * s->k * size;
-    s->b_bytes = s->b_type == type && s->ldb * size <= 1024 && !s->trans_b && s->n >= MIXPREC_SMALL_COLUMNS_
-                     ? 0
-                     : mixprec_round_up_(s->n, 16) * s->k * size;
+    s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
+    s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
+    s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;
+    if (s->dots) { /* of any size, a part of k at a time */
+        s->a_bytes = s->chunk_bytes = 0;
+        s->b_bytes = s->a_type == type && s->b_type == type ? 0 : MIXPREC_DOTS_BYTES_;
+    }
 }
 
 /* m x n of d's product, from its beginning. */
-static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m,
-                                        size_t n) {
+static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m, size_t n,
+                                        int dots) {
     mixprec_small_ s;
     s.kernels = kernels;
     s.wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    s.dots = dots;
     s.trans_a = d->trans_a == MIXPREC_TRANS;
     s.trans_b = d->trans_b == MIXPREC_TRANS;
     s.m = m;
@@ -9090,12 +9270,20 @@ static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const m
 /* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 4 to 32 rows times 128 x 128 up to
    512 x 512 take 0.35 to 0.98 of the time when B is transposed; else, with AVX-512, 4 to 32 rows of f32 0.45 to 0.96,
    up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65 to 1.1. Up to 12 rows of fp8 and 4 to 32 rows with the short k
-   of a transposed B take longer. */
-static int mixprec_small_pays_(const mixprec_small_ *s) {
+   of a transposed B take longer. With a long k only a transposed B matters: up to 4 rows times 32 to 64 columns take
+   0.7 to 1 of the time, with AVX-512 more rows, too; one row times 16 columns, with AVX2, 0.55. `rows` are those of the
+   product, of which *s may be the transposed one. */
+static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
-    if (!s->b_bytes || s->n * s->k < 8192)
+    if (s->dots || !s->b_bytes)
         return 1;
+    if (rows < (direct ? 4 : 2) && s->k <= MIXPREC_GEMM_SMALL_ && s->m * s->n * s->k > 4096)
+        return 0;
+    if (s->n * s->k < 8192)
+        return 1;
+    if (s->k > MIXPREC_GEMM_SMALL_)
+        return !s->trans_b || (s->n > 16 ? !direct && s->m > 4 : direct || s->m > 1);
     if (s->trans_b)
         most = direct && s->k < 192 ? 4 : 32;
     else if (direct)
@@ -9106,23 +9294,24 @@ static int mixprec_small_pays_(const mixprec_small_ *s) {
 /* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     mixprec_small_ s;
-    if (!plan->kernels->tiny || plan->pieces || m < 4 || m > MIXPREC_GEMM_SMALL_ || n > MIXPREC_GEMM_SMALL_ ||
-        d->k > MIXPREC_GEMM_SMALL_)
+    plan->dots = !plan->panels && mixprec_is_dots_(plan->kernels, m, n, d->k);
+    if (!plan->kernels->tiny || plan->pieces ||
+        (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
+        (plan->panels && (m < 4 || d->k > MIXPREC_GEMM_KBLOCK)))
         return 0;
-    s = mixprec_small_of_(plan->kernels, d, m, n);
-    if (!plan->panels && !mixprec_small_pays_(&s))
+    s = mixprec_small_of_(plan->kernels, d, m, n, plan->dots);
+    if (!plan->panels && !mixprec_small_pays_(&s, m))
         return 0;
     if (plan->panels)
         s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
                         ? 0
                         : mixprec_round_up_(n, plan->kernels->tile_columns[plan->wide]) * d->k * plan->size;
-    else if (n < d->n) /* of a task; another may have too few columns to be read where they lie */
-        s.b_bytes = mixprec_round_up_(n, 16) * d->k * plan->size;
     plan->rows = m;
     plan->columns = n;
     plan->depth = d->k;
     plan->direct_b = 0;
-    plan->a_bytes = s.a_bytes ? mixprec_round_up_(s.a_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_ : 0;
+    plan->a_bytes =
+        s.a_bytes + s.chunk_bytes ? mixprec_round_up_(s.a_bytes + s.chunk_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_ : 0;
     plan->b_bytes = s.b_bytes;
     plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
     return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit;
@@ -9230,12 +9419,17 @@ static size_t mixprec_gemm_piece_end_(const mixprec_gemm_plan_ *plan, const mixp
 /* Is m x n of C better computed as its transpose, which has few rows? An A that serves few columns is then read once
    where it lies, not packed: on Zen 4 one column times 2048 x 2048 takes 0.07 to 0.33 of the time, 24 columns 0.24 to
    0.93; of 256 x 256 one 0.17 to 0.70, and 12 with AVX-512 0.41 to 0.69; 29 columns of 33 rows 1.5. A transposed A
-   takes longer to pack, but is used where it lies for one column of a small product. */
+   takes longer to pack, but is used where it lies for one column of a small product; two columns of 2199 rows of a k of
+   24 take 0.3 to 0.5. With a long k up to 6 columns are the rows of one tile. */
 static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, int wide, size_t m, size_t n) {
     const int direct = kernels->direct && !wide;
     size_t most = d->trans_a ? 48 : direct ? 32 : 24;
-    if (n == 0 || n > most || m / 8 < n || d->k < 32 || m * d->k < 4096 || !kernels->few ||
-        (d->a_type == MIXPREC_F64 && !wide))
+    if (n == 0 || n > most || m * d->k < 4096 || !kernels->few || (d->a_type == MIXPREC_F64 && !wide) ||
+        mixprec_is_dots_(kernels, m, n, d->k))
+        return 0;
+    if (n <= 6 && m > 6 && mixprec_is_long_(kernels, m, n, d->k))
+        return 1;
+    if (m / 8 < n || d->k < (d->trans_a && n > 1 ? 8 : 32))
         return 0;
     if (m <= MIXPREC_GEMM_SMALL_ && d->k <= MIXPREC_GEMM_SMALL_)
         most = direct && (d->trans_a || d->a_type != MIXPREC_F32) ? 12 : 4;
@@ -9662,13 +9856,72 @@ static void mixprec_small_widen_(const mixprec_small_ *s, char *to, size_t width
     s->kernels->pack(to, width, src, type, ld, along, count, depth, s->wide);
 }
 
-/* The buffer has room for b_bytes and a_bytes and, where A is copied, a vector more: its last row may spill. */
+/* `count` rows or columns of an operand for `dots`, as they are stored, but of numbers like the sums. */
+static const char *mixprec_dots_operand_(const mixprec_small_ *s, char *buffer, const char *x, mixprec_dtype type,
+                                         size_t *ld, int along, size_t count, size_t depth) {
+    const size_t width = along ? count : depth;
+    if (type == (s->wide ? MIXPREC_F64 : MIXPREC_F32))
+        return x;
+    mixprec_small_widen_(s, buffer, width, x, type, *ld, 1, width, along ? depth : count);
+    *ld = width;
+    return buffer;
+}
+
+static void mixprec_small_dots_(const mixprec_small_ *s, char *buffer) {
+    const size_t size = s->wide ? 8 : 4;
+    const size_t most = s->b_bytes ? MIXPREC_DOTS_CHUNKS_ / (s->m + s->n) * MIXPREC_GEMM_KBLOCK : s->k;
+    size_t p, depth;
+    for (p = 0; p < s->k; p += depth) {
+        const char *a = mixprec_element_(s->a, s->a_type, s->trans_a ? s->lda : 1, p, 0);
+        const char *b = mixprec_element_(s->b, s->b_type, s->trans_b ? 1 : s->ldb, p, 0);
+        size_t lda = s->lda, ldb = s->ldb;
+        depth = mixprec_min_(most, s->k - p);
+        b = mixprec_dots_operand_(s, buffer, b, s->b_type, &ldb, !s->trans_b, s->n, depth);
+        a = mixprec_dots_operand_(s, buffer + s->n * depth * size + MIXPREC_ALIGN_, a, s->a_type, &lda, s->trans_a,
+                                  s->m, depth);
+        s->kernels->dots(s->m, s->n, depth, a, (s->trans_a ? 1 : lda) * size, (s->trans_a ? lda : 1) * size, b,
+                         (s->trans_b ? ldb : 1) * size, (s->trans_b ? 1 : ldb) * size, (char *)s->t, s->ldt * size,
+                         size, p == 0, s->wide);
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer);
+
+static void mixprec_small_chunks_(const mixprec_small_ *s, char *buffer) {
+    mixprec_small_ chunk = *s;
+    char *const sums = buffer + s->b_bytes + s->a_bytes;
+    size_t p, i;
+    for (p = 0; p < s->k; p += chunk.k) {
+        chunk.k = mixprec_min_(s->k - p, MIXPREC_GEMM_KBLOCK);
+        chunk.a = mixprec_element_(s->a, s->a_type, s->trans_a ? s->lda : 1, p, 0);
+        chunk.b = mixprec_element_(s->b, s->b_type, s->trans_b ? 1 : s->ldb, p, 0);
+        mixprec_small_run_(&chunk, buffer);
+        for (i = 0; i < s->m && p; i++)
+            if (s->wide)
+                mixprec_add_f64_((double *)s->t + i * s->ldt, (const double *)(void *)sums + i * s->n, s->n);
+            else
+                mixprec_add_f32_((float *)s->t + i * s->ldt, (const float *)(void *)sums + i * s->n, s->n);
+        chunk.t = sums; /* of the chunks that follow */
+        chunk.ldt = s->n;
+    }
+}
+
+/* The buffer has room for b_bytes, a_bytes and chunk_bytes and, where A is copied, a vector more: its last row may
+   spill. */
 MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
     const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
     const char *a = (const char *)s->a, *b = (const char *)s->b;
     size_t lda = s->lda, ldb = s->ldb, j, step;
+    if (s->dots) {
+        mixprec_small_dots_(s, buffer);
+        return;
+    }
+    if (s->k > MIXPREC_GEMM_KBLOCK) {
+        mixprec_small_chunks_(s, buffer);
+        return;
+    }
     if (s->b_bytes) {
-        ldb = s->trans_b || s->n < MIXPREC_SMALL_COLUMNS_ ? mixprec_round_up_(s->n, 16) : s->n;
+        ldb = s->n <= MIXPREC_SMALL_COLUMNS_ ? MIXPREC_SMALL_COLUMNS_ : s->trans_b ? mixprec_round_up_(s->n, 16) : s->n;
         mixprec_small_widen_(s, buffer, ldb, s->b, s->b_type, s->ldb, !s->trans_b, s->n, s->k);
         b = buffer;
         buffer += s->b_bytes;
@@ -9686,7 +9939,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
             at = s->n - step; /* over columns that are done, where it writes the same again */
         s->kernels->tiny(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
-                         (char *)s->t + at * size, s->ldt, s->wide);
+                         !s->b_bytes && s->n < MIXPREC_SMALL_COLUMNS_, (char *)s->t + at * size, s->ldt, s->wide);
     }
 }
 
@@ -9694,7 +9947,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                                                const mixprec_gemm_range_ *part, char *workspace) {
     const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
     size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
-    mixprec_small_ s = mixprec_small_of_(plan->kernels, d, rows, columns);
+    mixprec_small_ s = mixprec_small_of_(plan->kernels, d, rows, columns, plan->dots);
     char *t = workspace + plan->b_bytes + plan->a_bytes;
     s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
                     : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
@@ -11908,7 +12161,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #endif
 #ifdef MIXPREC_NO_GEMM
 #define MIXPREC_GEMM_KERNELS_(...)                                                                                     \
-    0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                                \
+    0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                             \
         0, 0                                                                                                           \
     }
 #else
@@ -11962,20 +12215,20 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+                          mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
-    MIXPREC_COMMON_AVX2_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_, mixprec_tile_avx2_,
-                          mixprec_small_avx2_, NULL, 0, 0, 0, 0, mixprec_few_avx2_, mixprec_across_avx2_, {32, 32})};
+    MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
+                                                mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0,
+                                                0, 0, mixprec_few_avx2_, mixprec_across_avx2_, {32, 32})};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
-                          mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_direct_avx512_,
+                          mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_dots_avx2_, mixprec_direct_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
                           MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_, {0, 8})};
 #endif
@@ -11984,7 +12237,7 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_COMMON_NEON_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
-                          NULL, NULL, 0, 0, 0, 0, mixprec_few_neon_, mixprec_across_neon_, {4, 4})};
+                          NULL, NULL, NULL, 0, 0, 0, 0, mixprec_few_neon_, mixprec_across_neon_, {4, 4})};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -12012,17 +12265,17 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+                          mixprec_tile_pairs_avx512_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, 0, 0,
-                                                0, 0, NULL, NULL, {0, 0})};
+                                                512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, NULL,
+                                                0, 0, 0, 0, NULL, NULL, {0, 0})};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
-    MIXPREC_COMMON_NEON_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020, 512,
-                          mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
+                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, NULL,
+                                                0, 0, 0, 0, NULL, NULL, {0, 0})};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
@@ -12640,7 +12893,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     double buffer[MIXPREC_GEMM_STACK / 8 + 2 * MIXPREC_ALIGN_ / 8];
     char *at = (char *)buffer + (MIXPREC_ALIGN_ - (uintptr_t)buffer % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
-    float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes);
+    float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes + s->chunk_bytes);
     size_t ldc = s->ldt, rows = s->m, columns = s->n, i;
     if (!s->t) {
         s->t = sums;
@@ -12661,7 +12914,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, m
 /* The product of *s, of numbers of c_type that begin at c; 0, and nothing done, where it does not fit the stack. */
 MIXPREC_FORCE_INLINE_ int mixprec_small_at_once_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     const int narrow = !s->wide && c_type != MIXPREC_F32;
-    const size_t bytes = s->a_bytes + s->b_bytes + (narrow ? s->m * s->n * sizeof(float) : 0);
+    const size_t bytes = s->a_bytes + s->b_bytes + s->chunk_bytes + (narrow ? s->m * s->n * sizeof(float) : 0);
     mixprec_fp_ environment;
     if (bytes > MIXPREC_GEMM_STACK)
         return 0;
@@ -12724,8 +12977,7 @@ MIXPREC_NOINLINE_ void mixprec_small_turn_(mixprec_small_ *s) {
 
 /* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack,
    or where a block of many rows or columns at a time does. Returns 0, having done nothing, for any other, and for all
-   that is wrong. Products of fewer than 4 rows have kernels of their own, but up to 4096 multiplications are done
-   before those begin. A beta of -0 goes the general way: clang makes a comparison of doubles of a test for both zeros,
+   that is wrong. A beta of -0 goes the general way: clang makes a comparison of doubles of a test for both zeros,
    which would raise the caller's flags. */
 static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
@@ -12733,10 +12985,14 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
     const size_t larger = m > n ? m : n, smaller = mixprec_min_(m, n);
     mixprec_small_ s;
     size_t c_bytes;
-    if (larger - 1 >= most || smaller - 1 >= MIXPREC_GEMM_SMALL_ || k - 1 >= MIXPREC_GEMM_SMALL_ ||
-        (larger > MIXPREC_GEMM_SMALL_ && (smaller > 64 || k > 64 || m < 4)) || (m < 4 && m * n * k > 4096) ||
-        !kernels || !kernels->tiny ||
-        mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
+    int dots;
+    if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny)
+        return 0;
+    dots = mixprec_is_dots_(kernels, m, n, k);
+    if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
+        (larger <= MIXPREC_GEMM_SMALL_ || smaller > 64 || k > 64 || m < 4))
+        return 0;
+    if (mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
         (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
         (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
         d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
@@ -12744,7 +13000,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
         (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
         !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
         return 0;
-    s = mixprec_small_of_(kernels, d, m, n);
+    s = mixprec_small_of_(kernels, d, m, n, dots);
     if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
         s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
         return 0;
@@ -12754,7 +13010,7 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
         return 0;
     if (n == 1 && s.ldt == 1)
         mixprec_small_turn_(&s);
-    if (!mixprec_small_pays_(&s))
+    if (!mixprec_small_pays_(&s, m))
         return 0;
     if (larger > MIXPREC_GEMM_SMALL_)
         return mixprec_small_in_blocks_(&s, d->c, d->c_type);

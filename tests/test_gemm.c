@@ -669,6 +669,26 @@ static void test_few_rows(void) {
     }
 }
 
+/* Few sums of a k of several chunks: up to 4 and 8 at a time, up to 8 columns in one vector, chunk by chunk. */
+static void test_few_sums(void) {
+    unsigned t;
+    random_state = 29;
+    for (t = test_quick ? 300u : 4000u; t; t--) {
+        const size_t most = t % 2 ? 9 : t % 16 ? 40 : 130;
+        problem p = plain_problem(all_dtypes[random_below(DTYPE_COUNT)], all_dtypes[random_below(DTYPE_COUNT)],
+                                  all_dtypes[random_below(DTYPE_COUNT)], 1 + random_below(most), 1 + random_below(most),
+                                  500 + random_below(t % 8 ? 600 : 4200));
+        randomise(&p);
+        if (random_below(3) == 0) /* f64 with f64 is one pair in 36 */
+            p.a_type = p.b_type = random_below(2) ? MIXPREC_F64 : MIXPREC_F32;
+        if (random_below(2)) /* no epilogue: the sums are in C itself */
+            p.c_type = p.a_type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32, p.alpha = 1, p.beta = 0;
+        if (random_below(4) == 0)
+            p.values = SPECIAL;
+        check_paths(&p);
+    }
+}
+
 /* Rows of B begin at every element of a cache line, all at the same (strides of 64 bytes) or each at its own. With k
    along them a chunk ends within a line; with n along them there are several blocks of columns, of which the last might
    be as narrow as a part of a line. */
@@ -1558,6 +1578,7 @@ int main(int argc, char **argv) {
         {"gemm: every type of A, B and C", test_all_types},
         {"gemm: sizes around tiles and chunks", test_tile_sizes},
         {"gemm: few rows", test_few_rows},
+        {"gemm: few sums of a long k", test_few_sums},
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
 #if defined(MIXPREC_HAS_AVX512_)
