@@ -9243,28 +9243,26 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     }
 }
 
-/* m x n of d's product, from its beginning. */
-static mixprec_small_ mixprec_small_of_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m, size_t n,
-                                        int dots) {
-    mixprec_small_ s;
-    s.kernels = kernels;
-    s.wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
-    s.dots = dots;
-    s.trans_a = d->trans_a == MIXPREC_TRANS;
-    s.trans_b = d->trans_b == MIXPREC_TRANS;
-    s.m = m;
-    s.n = n;
-    s.k = d->k;
-    s.a = d->a;
-    s.b = d->b;
-    s.a_type = d->a_type;
-    s.b_type = d->b_type;
-    s.lda = d->lda ? d->lda : s.trans_a ? m : s.k;
-    s.ldb = d->ldb ? d->ldb : s.trans_b ? s.k : n;
-    s.t = d->c;
-    s.ldt = d->ldc ? d->ldc : n;
-    mixprec_small_bytes_(&s);
-    return s;
+/* m x n of d's product, from its beginning. No returned value: gcc's copy waited 7 ns for the members. */
+static void mixprec_small_of_(mixprec_small_ *s, const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m,
+                              size_t n, int dots) {
+    s->kernels = kernels;
+    s->wide = d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64;
+    s->dots = dots;
+    s->trans_a = d->trans_a == MIXPREC_TRANS;
+    s->trans_b = d->trans_b == MIXPREC_TRANS;
+    s->m = m;
+    s->n = n;
+    s->k = d->k;
+    s->a = d->a;
+    s->b = d->b;
+    s->a_type = d->a_type;
+    s->b_type = d->b_type;
+    s->lda = d->lda ? d->lda : s->trans_a ? m : s->k;
+    s->ldb = d->ldb ? d->ldb : s->trans_b ? s->k : n;
+    s->t = d->c;
+    s->ldt = d->ldc ? d->ldc : n;
+    mixprec_small_bytes_(s);
 }
 
 /* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 4 to 32 rows times 128 x 128 up to
@@ -9299,7 +9297,7 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
         (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
         (plan->panels && (m < 4 || d->k > MIXPREC_GEMM_KBLOCK)))
         return 0;
-    s = mixprec_small_of_(plan->kernels, d, m, n, plan->dots);
+    mixprec_small_of_(&s, plan->kernels, d, m, n, plan->dots);
     if (!plan->panels && !mixprec_small_pays_(&s, m))
         return 0;
     if (plan->panels)
@@ -9947,8 +9945,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, c
                                                const mixprec_gemm_range_ *part, char *workspace) {
     const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
     size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
-    mixprec_small_ s = mixprec_small_of_(plan->kernels, d, rows, columns, plan->dots);
     char *t = workspace + plan->b_bytes + plan->a_bytes;
+    mixprec_small_ s;
+    mixprec_small_of_(&s, plan->kernels, d, rows, columns, plan->dots);
     s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
                     : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
     s.b_bytes = plan->b_bytes;
@@ -12975,12 +12974,22 @@ MIXPREC_NOINLINE_ void mixprec_small_turn_(mixprec_small_ *s) {
     mixprec_small_bytes_(s);
 }
 
-/* What most small products are, without the general way's plan: nothing but a product, of matrices that fit the stack,
-   or where a block of many rows or columns at a time does. Returns 0, having done nothing, for any other, and for all
-   that is wrong. A beta of -0 goes the general way: clang makes a comparison of doubles of a test for both zeros,
-   which would raise the caller's flags. */
-static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
-    const mixprec_kernels_ *kernels = mixprec_kernels_of_(d->isa);
+/* Does *d ask for nothing but a product? A beta of -0 goes the general way: clang makes a comparison of doubles of a
+   test for both zeros, which would raise the caller's flags. */
+static int mixprec_is_plain_(const mixprec_gemm_desc *d) {
+    return !(d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) &&
+           !(d->beta && mixprec_f64_bits_(*d->beta) != 0) && d->batch <= 1 && !d->a_array && !d->b_array &&
+           !d->c_array && !d->scale_a.values && !d->scale_b.values && !d->bias && !d->bias_type && !d->activation &&
+           !d->round && !d->overflow && !d->row_begin && !d->row_end && !d->triangle && !d->native && !d->packed_size &&
+           !d->parallel_for && !d->workspace;
+}
+
+/* What most small products are, without the general way's plan: those of matrices that fit the stack, or where a block
+   of many rows or columns at a time does. Of *d, only what mixprec_gemm has parameters for is read, but alpha and beta,
+   which are 1 and 0. Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4
+   rows have kernels of their own, but up to 4096 multiplications are done before those begin. */
+MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_isa isa) {
+    const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
     const size_t larger = m > n ? m : n, smaller = mixprec_min_(m, n);
     mixprec_small_ s;
@@ -12993,14 +13002,10 @@ static int mixprec_gemm_at_once_(const mixprec_gemm_desc *d) {
         (larger <= MIXPREC_GEMM_SMALL_ || smaller > 64 || k > 64 || m < 4))
         return 0;
     if (mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
-        (d->alpha && mixprec_f64_bits_(*d->alpha) != (uint64_t)1023 << 52) ||
-        (d->beta && mixprec_f64_bits_(*d->beta) != 0) || d->batch > 1 || d->a_array || d->b_array || d->c_array ||
-        d->scale_a.values || d->scale_b.values || d->bias || d->bias_type || d->activation || d->round || d->overflow ||
-        d->row_begin || d->row_end || d->triangle || d->native || d->packed_size || d->parallel_for || d->workspace ||
         (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
         !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
         return 0;
-    s = mixprec_small_of_(kernels, d, m, n, dots);
+    mixprec_small_of_(&s, kernels, d, m, n, dots);
     if (s.lda < (s.trans_a ? m : k) || s.ldb < (s.trans_b ? k : n) || s.ldt < n || s.lda > most || s.ldb > most ||
         s.ldt > most || (d->c_type == MIXPREC_F64) != s.wide)
         return 0;
@@ -13074,7 +13079,7 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc) {
     if (!desc)
         return MIXPREC_ERR_NULL;
 #ifdef MIXPREC_HAS_AT_ONCE_
-    if (mixprec_gemm_at_once_(desc))
+    if (mixprec_is_plain_(desc) && mixprec_gemm_at_once_(desc, desc->isa))
         return MIXPREC_OK;
 #endif
     d = *desc;
@@ -13181,13 +13186,12 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
                                         size_t ldc) {
     double wide_alpha = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(alpha)));
     double wide_beta = mixprec_f64_from_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(beta)));
-    static const mixprec_gemm_desc none = MIXPREC_ZERO_;
+    const size_t given = offsetof(mixprec_gemm_desc, ldc) + sizeof(size_t); /* bytes of the descriptor */
     mixprec_gemm_desc d;
     if (lda == 0 || ldb == 0 || ldc == 0)
         return mixprec_is_compute_type_(a_type) && mixprec_is_compute_type_(b_type) && mixprec_is_compute_type_(c_type)
                    ? MIXPREC_ERR_LEADING_DIMENSION
                    : MIXPREC_ERR_DTYPE;
-    d = none;
     d.trans_a = ta;
     d.trans_b = tb;
     d.m = m;
@@ -13204,7 +13208,13 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
     d.c = c;
     d.c_type = c_type;
     d.ldc = ldc;
-    return mixprec_gemm_ex(&d);
+#ifdef MIXPREC_HAS_AT_ONCE_ /* first: to clear the rest takes 15 ns */
+    if (mixprec_f32_bits_(alpha) == 0x3F800000 && mixprec_f32_bits_(beta) == 0 &&
+        mixprec_gemm_at_once_(&d, MIXPREC_ISA_AUTO))
+        return MIXPREC_OK;
+#endif
+    mixprec_clear_((char *)&d + given, sizeof d - given);
+    return mixprec_gemm_do_(&d);
 }
 #endif
 
