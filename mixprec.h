@@ -4608,8 +4608,8 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
                           64, (char *)t, ldt, first, wide);
 }
 
-/* Where less than 8 columns of B are there to be read. By itself: with two bodies more gcc 12 would have fewer registers
-   for those above. */
+/* Where less than 8 columns of B are there to be read. By itself: with two bodies more gcc 12 has fewer registers for
+   those above. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_small_narrow_avx2_(size_t rows, size_t columns, size_t depth,
                                                                 const char *a, size_t a_row, size_t a_step,
                                                                 const char *b, size_t b_step, char *t, size_t ldt,
@@ -11320,9 +11320,10 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
    Computer Programming, 2, 4.2.2). */
 MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
                                              float max) {
+    const int32_t lowest = -0x3D300000, infinity = -0x800000; /* the bits of -104 and -Inf */
     float power[MIXPREC_BLOCK_];
     mixprec_floats_ in, hi, lo, part;
-    mixprec_ints_ vanishes; /* never NaN: "not below" may not become "above or equal" */
+    mixprec_ints_ vanishes;
     size_t j;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         in = MIXPREC_LOAD_(x + j);
@@ -11342,8 +11343,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         part = MIXPREC_LOAD_(y + j);
         MIXPREC_SUM_(part, part, 1.0f);
         mixprec_scale_several_(&part, &lo);
-        vanishes = MIXPREC_WHERE_(hi < -104.0f);
-        MIXPREC_UNKNOWN_CLASS_("+m", vanishes);
+        /* From -104 to -Inf, whose bits go up as integers. A comparison of floats becomes, with -ffast-math, "not above
+           or equal", which is true of NaN. */
+        vanishes = MIXPREC_WHERE_(MIXPREC_BITS_(hi) >= lowest) & MIXPREC_WHERE_(MIXPREC_BITS_(hi) <= infinity);
         MIXPREC_STORE_(y + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes));
     }
 }

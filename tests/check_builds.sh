@@ -47,6 +47,7 @@ fast_math() {
         check_quick "builds: fast math: $*" "$work/fast_math"
 }
 fast_math gcc -O2
+fast_math gcc -O2 -DMIXPREC_NO_SIMD
 fast_math clang -O2
 fast_math clang-19 -O3 -march=native
 
