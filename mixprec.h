@@ -12988,8 +12988,7 @@ static int mixprec_is_plain_(const mixprec_gemm_desc *d) {
 
 /* What most small products are, without the general way's plan: those of matrices that fit the stack, or where a block
    of many rows or columns at a time does. Of *d, only what mixprec_gemm has parameters for is read, but alpha and beta,
-   which are 1 and 0. Returns 0, having done nothing, for any other, and for all that is wrong. Products of fewer than 4
-   rows have kernels of their own, but up to 4096 multiplications are done before those begin. */
+   which are 1 and 0. Returns 0, having done nothing, for any other, and for all that is wrong. */
 MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_isa isa) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
     const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
