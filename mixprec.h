@@ -3296,7 +3296,7 @@ MIXPREC_NOINLINE_ void mixprec_reduce_rest_(void (*groups)(double *lanes, const 
             mixprec_reduce_groups_##isa##_(lanes, x, y, type, whole, reduction, center);                               \
         if (n != whole)                                                                                                \
             mixprec_reduce_rest_(mixprec_reduce_groups_##isa##_, lanes, (const char *)x + bytes,                       \
-                                 (const char *)y + (y ? bytes : 0), type, n - whole, reduction, center);               \
+                                 y ? (const char *)y + bytes : NULL, type, n - whole, reduction, center);              \
     }
 #endif
 
@@ -4508,9 +4508,29 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
     return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
-/* A mask for the first n of 8 words, of which the first is number `from`. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_words_avx2_(size_t n, int from) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - from), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+/* The first n of 8 words, and zeros; nothing else is read. The matrix ends `left` bytes from x: no VMASKMOVPS there, for
+   which qemu 7.2 reads all of the vector, from whatever page comes next. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_words_avx2_(const char *x, size_t n, ptrdiff_t left) {
+    static const unsigned char down[32] = {0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
+                                           11,   12,   13,   14,   15,   0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
+                                           0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
+    __m128i low = _mm_setzero_si128(), high = low;
+    if (left >= 32)
+        return _mm256_maskload_ps(
+            (const float *)(const void *)x,
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
+    if (n >= 4) {
+        low = _mm_loadu_si128((const __m128i *)(const void *)x);
+        if (n > 4) /* the last four, moved down by as many as have been read */
+            high = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(x + 4 * n - 16)),
+                                    _mm_loadu_si128((const __m128i *)(const void *)(down + 32 - 4 * n)));
+    } else if (n >= 2) {
+        low = _mm_loadl_epi64((const __m128i *)(const void *)x);
+        if (n > 2)
+            low = _mm_unpacklo_epi64(low, _mm_castps_si128(_mm_load_ss((const float *)(const void *)(x + 8))));
+    } else if (n == 1)
+        low = _mm_castps_si128(_mm_load_ss((const float *)(const void *)x));
+    return _mm256_castsi256_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
 }
 
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
@@ -4524,8 +4544,7 @@ mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide, const
                         size_t rows_there, size_t columns, size_t depth, const char *a, size_t a_row, size_t a_step,
                         const char *b, size_t b_step, size_t b_panel, char *t, size_t stride, int first) {
     const size_t words = wide ? 2 * columns : columns;
-    const __m256i lanes[2] = {mixprec_words_avx2_(words, 0), mixprec_words_avx2_(words, 8)};
-    const char *row[MIXPREC_TILE_ROWS_AVX2_];
+    const char *row[MIXPREC_TILE_ROWS_AVX2_], *const end = masked ? b + (depth - 1) * b_step + 4 * words : NULL;
     size_t at = 0;
     int i, j;
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) row[i] = a + mixprec_min_((size_t)i, rows_there - 1) * a_row;
@@ -4545,16 +4564,19 @@ mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide, const
         if (!first && !carry)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) _mm_prefetch(
                 t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
-        for (p = 0; p < chunk; p++, at += a_step, b += b_step)
+        for (p = 0; p < chunk; p++, at += a_step, b += b_step) {
+            __m256 part[2];
+            MIXPREC_UNROLL_ for (j = 0; j < vectors && masked; j++) part[j % 2] =
+                mixprec_words_avx2_(b + 32 * j, words - mixprec_min_(words, 8 * (size_t)j), end - (b + 32 * j));
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 const void *from = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
-                const __m256 x = masked ? _mm256_maskload_ps((const float *)from, lanes[j % 2])
-                                        : _mm256_loadu_ps((const float *)from);
+                const __m256 x = masked ? part[j % 2] : _mm256_loadu_ps((const float *)from);
                 if (wide)
                     w[i][j] = _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)y), _mm256_castps_pd(x), w[i][j]);
                 else
                     s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)y), x, s[i][j]);
             }
+        }
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++, to += stride) {
             if ((size_t)i == rows_there)
                 break;
@@ -5103,6 +5125,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, si
                                                                   const mixprec_dtype type, size_t stride, size_t count,
                                                                   size_t depth) {
     const size_t size = mixprec_size_of_(type);
+    const char *const end = src + (depth ? depth - 1 : 0) * stride + count * size;
     size_t i, p;
     for (p = 0; p < depth; p++, src += stride, dst += width) {
         for (i = 0; i + 16 <= count; i += 16) {
@@ -5117,8 +5140,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, si
             if (there == 0)
                 _mm256_storeu_ps(dst + i, _mm256_setzero_ps());
             else if (type == MIXPREC_F32)
-                _mm256_storeu_ps(dst + i, _mm256_maskload_ps((const float *)(const void *)(src + i * size),
-                                                             mixprec_words_avx2_(there, 0)));
+                _mm256_storeu_ps(dst + i, mixprec_words_avx2_(src + i * size, there, end - (src + i * size)));
             else {
                 mixprec_copy_(edge, src + i * size, there * size);
                 _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(edge, type));
@@ -9227,7 +9249,7 @@ static int mixprec_is_small_(const mixprec_kernels_ *kernels, size_t m, size_t n
 }
 
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
-   are shorter than a vector, unless few rows of A use them: masks take time. */
+   are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time. */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
