@@ -4508,8 +4508,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
     return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
-/* The first n of 8 words, and zeros; nothing else is read. The matrix ends `left` bytes from x: no VMASKMOVPS there, for
-   which qemu 7.2 reads all of the vector, from whatever page comes next. */
+/* The first n of 8 words, and zeros; nothing else is read. The matrix ends `left` bytes from x, where VMASKMOVPS is not
+   used: qemu 7.2 reads all of the vector, from whatever page comes next. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_words_avx2_(const char *x, size_t n, ptrdiff_t left) {
     static const unsigned char down[32] = {0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
                                            11,   12,   13,   14,   15,   0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
