@@ -4566,8 +4566,9 @@ mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide, const
                 t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
         for (p = 0; p < chunk; p++, at += a_step, b += b_step) {
             __m256 part[2];
-            MIXPREC_UNROLL_ for (j = 0; j < vectors && masked; j++) part[j % 2] =
-                mixprec_words_avx2_(b + 32 * j, words - mixprec_min_(words, 8 * (size_t)j), end - (b + 32 * j));
+            if (masked)
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) part[j % 2] =
+                    mixprec_words_avx2_(b + 32 * j, words - mixprec_min_(words, 8 * (size_t)j), end - (b + 32 * j));
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 const void *from = b + (size_t)(j / 2) * b_panel + 32 * (j % 2), *y = row[i] + at;
                 const __m256 x = masked ? part[j % 2] : _mm256_loadu_ps((const float *)from);
