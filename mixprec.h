@@ -9896,10 +9896,11 @@ static void mixprec_small_dots_(const mixprec_small_ *s, char *buffer) {
         const char *a = mixprec_element_(s->a, s->a_type, s->trans_a ? s->lda : 1, p, 0);
         const char *b = mixprec_element_(s->b, s->b_type, s->trans_b ? 1 : s->ldb, p, 0);
         size_t lda = s->lda, ldb = s->ldb;
+        char *a_buffer;
         depth = mixprec_min_(most, s->k - p);
+        a_buffer = s->b_bytes ? buffer + s->n * depth * size + MIXPREC_ALIGN_ : NULL;
         b = mixprec_dots_operand_(s, buffer, b, s->b_type, &ldb, !s->trans_b, s->n, depth);
-        a = mixprec_dots_operand_(s, buffer + s->n * depth * size + MIXPREC_ALIGN_, a, s->a_type, &lda, s->trans_a,
-                                  s->m, depth);
+        a = mixprec_dots_operand_(s, a_buffer, a, s->a_type, &lda, s->trans_a, s->m, depth);
         s->kernels->dots(s->m, s->n, depth, a, (s->trans_a ? 1 : lda) * size, (s->trans_a ? lda : 1) * size, b,
                          (s->trans_b ? ldb : 1) * size, (s->trans_b ? 1 : ldb) * size, (char *)s->t, s->ldt * size,
                          size, p == 0, s->wide);
@@ -12047,8 +12048,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_im2col_as_(const mixprec_conv2d *l, char *col
             if (l->stride_x == 1)
                 mixprec_copy_(columns + left * size, from, (right - left) * size);
             else
-                for (ox = left; ox < right; ox++, from += l->stride_x * size)
-                    mixprec_copy_(columns + ox * size, from, size);
+                for (ox = left; ox < right; ox++)
+                    mixprec_copy_(columns + ox * size, from + (ox - left) * l->stride_x * size, size);
             if (right < out_width)
                 mixprec_clear_(columns + right * size, (out_width - right) * size);
         }
@@ -12096,8 +12097,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_col2im_run_as_(const mixprec_kernels_ *kernel
                         const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(row + ox);
                         *(mixprec_f64s_at_ *)at += MIXPREC_TO_F64S_(in);
                     }
-                    for (; ox < to; ox++, at += l->stride_x)
-                        *at += (double)row[ox];
+                    for (i = 0; ox < to; ox++, i += l->stride_x)
+                        at[i] += (double)row[ox];
                 }
             }
             for (i = 0; i < count; i += MIXPREC_WIDTH_) {

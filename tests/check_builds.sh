@@ -63,7 +63,7 @@ quick_tests "address and undefined-behaviour sanitizers" "$all" \
     gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 # what only clang finds: uninitialised memory, which gets into results by way of padding and tails; offsets from NULL
-quick_tests "memory and clang's undefined-behaviour sanitizers" "gemm_ex reduce quant optim checkpoint layers" \
+quick_tests "memory and clang's undefined-behaviour sanitizers" "gemm gemm_ex reduce quant optim checkpoint layers" \
     clang-19 -O1 -fsanitize=memory,undefined -fno-sanitize-recover=all
 
 summary
