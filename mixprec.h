@@ -1305,6 +1305,9 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails). Also:
    MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
 
+   Column-major matrices are the transposed ones in rows: swap A with B and m with n, and call mixprec_gemm(tb, ta, n, m,
+   k, alpha, b, b_type, ldb, a, a_type, lda, beta, c, c_type, ldc), with the leading dimensions that the BLAS takes.
+
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
    rounding, when .offset is the first row times n). */
 MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
