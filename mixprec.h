@@ -9978,40 +9978,42 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
     }
 }
 
-MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
-                                               const mixprec_gemm_range_ *part, char *workspace) {
-    const size_t tile_columns = plan->kernels->tile_columns[plan->wide], size = plan->size;
-    size_t rows = part->row_end - part->row, columns = part->column_end - part->column, i;
-    char *t = workspace + plan->b_bytes + plan->a_bytes;
-    mixprec_small_ s;
-    mixprec_small_of_(&s, plan->kernels, d, rows, columns, plan->dots);
-    s.a = s.trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
-                    : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
-    s.b_bytes = plan->b_bytes;
+/* The part of a product as a small one, but for where its matrices begin: the same for all of a batch. */
+static void mixprec_gemm_small_part_(mixprec_small_ *s, const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                     const mixprec_gemm_range_ *part) {
+    mixprec_small_of_(s, plan->kernels, d, part->row_end - part->row, part->column_end - part->column, plan->dots);
+    s->b_bytes = plan->b_bytes;
+    s->ldt = plan->direct ? d->ldc : s->n;
     if (plan->panels) {
-        s.b = plan->b_bytes ? workspace : mixprec_gemm_panel_(plan, d, part->column, 0);
-        s.ldb = tile_columns;
-        s.b_panel = tile_columns * d->k * size;
-        s.b_bytes = 0;
+        s->ldb = plan->kernels->tile_columns[plan->wide];
+        s->b_panel = s->ldb * d->k * plan->size;
+        s->b_bytes = 0;
+    }
+}
+
+MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(mixprec_small_ *s, const mixprec_gemm_plan_ *plan,
+                                               const mixprec_gemm_desc *d, const mixprec_gemm_range_ *part,
+                                               char *workspace) {
+    size_t rows = s->m, columns = s->n, i;
+    char *t = workspace + plan->b_bytes + plan->a_bytes;
+    s->a = s->trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
+                      : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
+    s->b = s->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, 0)
+                      : mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
+    s->t = plan->direct ? (char *)d->c + (part->row * d->ldc + part->column) * plan->size : t;
+    if (plan->panels) {
+        s->b = plan->b_bytes ? workspace : mixprec_gemm_panel_(plan, d, part->column, 0);
         if (plan->b_bytes)
             mixprec_gemm_unpack_(plan, d, workspace, part->column, columns, 0, d->k);
         workspace += plan->b_bytes;
-    } else
-        s.b = s.trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, 0)
-                        : mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
-    s.t = t;
-    s.ldt = columns;
-    if (plan->direct) {
-        s.t = (char *)d->c + (part->row * d->ldc + part->column) * size;
-        s.ldt = d->ldc;
     }
-    mixprec_small_run_(&s, workspace);
+    mixprec_small_run_(s, workspace);
     if (d->ldc == columns && d->triangle == MIXPREC_FULL && !d->bias && !d->scale_a.values && !d->scale_b.values) {
         columns *= rows; /* as one row: short ones would take most of the time */
         rows = 1;
     }
     for (i = 0; i < rows && !plan->direct; i++)
-        mixprec_gemm_finish_row_(plan, d, t + i * columns * size, part->row + i, part->column, columns);
+        mixprec_gemm_finish_row_(plan, d, t + i * columns * plan->size, part->row + i, part->column, columns);
     if (plan->mirror)
         mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
 }
@@ -10122,9 +10124,11 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
                                    : mixprec_element_(d->b, d->b_type, d->ldb, p, part->column);
             product.b = d->trans_a ? mixprec_element_(d->a, d->a_type, d->lda, p, row)
                                    : mixprec_element_(d->a, d->a_type, d->lda, row, p);
-            if (turned.tiny)
-                mixprec_gemm_run_small_(&turned, &product, &turned_part, workspace);
-            else
+            if (turned.tiny) {
+                mixprec_small_ small;
+                mixprec_gemm_small_part_(&small, &turned, &product, &turned_part);
+                mixprec_gemm_run_small_(&small, &turned, &product, &turned_part, workspace);
+            } else
                 mixprec_gemm_run_(&turned, &product, &turned_part, workspace);
             for (j = 0; j < columns; j++)
                 for (i = 0; i < rows; i++)
@@ -10230,12 +10234,15 @@ static void mixprec_gemm_task_(void *data, size_t index) {
     const mixprec_gemm_range_ part = mixprec_gemm_part_(plan, d, index);
     const int several = d->batch > 1 || d->a_array || d->b_array || d->c_array;
     mixprec_gemm_desc product;
+    mixprec_small_ small;
     mixprec_fp_ environment;
     size_t i;
     if (part.row == part.row_end || part.column == part.column_end)
         return;
     if (several)
         product = *d;
+    if (plan->tiny)
+        mixprec_gemm_small_part_(&small, plan, d, &part);
     environment = mixprec_fp_begin_();
     for (i = part.first; i < part.last; i++) {
         if (several) {
@@ -10252,7 +10259,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
             char *workspace = job->workspace + index * job->bytes;
             workspace += (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
             if (plan->tiny)
-                mixprec_gemm_run_small_(plan, d, &part, workspace);
+                mixprec_gemm_run_small_(&small, plan, d, &part, workspace);
 #if defined(MIXPREC_HAS_FEW_)
             else if (plan->thin)
                 mixprec_gemm_run_thin_(plan, d, &part, workspace);
