@@ -2141,6 +2141,9 @@ typedef struct mixprec_kernels_ {
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
        i]; with a dot-product unit as pack and tile agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
+    /* Up to so many columns `tiny` reads no others; nor, where this is not 0, with up to MIXPREC_SMALL_ROWS_ rows, which
+       may have twice tile_columns. */
+    size_t exact_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
        at src[i + p * ld] when along is 1, else at src[i * ld + p]. */
@@ -3047,6 +3050,8 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
 }
 
 #ifndef MIXPREC_NO_GEMM
+#define MIXPREC_SMALL_ROWS_ 3 /* of a product with kernels of its own: see mixprec_kernels_.exact_columns */
+
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
 #ifdef __FP_FAST_FMAF
 #define MIXPREC_FMA_F32_(a, b, c) __builtin_fmaf(a, b, c)
@@ -6457,27 +6462,151 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
                             (const char *)b, 128, (char *)t, ldt, first, wide);
 }
 
-/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again; a single
-   row is taken 4 times. */
+/* 64 bytes of columns or less, in vectors of half the size, of which Zen 4 multiplies two at once; 8 sums under way keep
+   both busy. Rows that are not there are the last one again. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_tile_body_avx512_(const int most, const int vectors,
+                                                                           const int wide, size_t rows, size_t columns,
+                                                                           size_t depth, const char *a, size_t a_row,
+                                                                           size_t a_step, const char *b, size_t b_step,
+                                                                           char *t, size_t t_row) {
+    const unsigned there = mixprec_first_lanes_(columns);
+    const __mmask8 lanes[2] = {(__mmask8)(wide ? there & 15 : there), (__mmask8)(there >> (wide ? 4 : 8))};
+    size_t count, p;
+    int i, j;
+    for (; rows; rows -= count, a += count * a_row) {
+        const char *row[8], *from = b;
+        __m256 s[8][2]; /* one of the two is used: see mixprec_tile_body_avx2_ */
+        __m256d w[8][2];
+        count = mixprec_min_(rows, (size_t)most);
+        MIXPREC_UNROLL_ for (i = 0; i < most; i++) {
+            row[i] = a + mixprec_min_((size_t)i, count - 1) * a_row;
+            s[i][0] = s[i][1] = _mm256_setzero_ps();
+            w[i][0] = w[i][1] = _mm256_setzero_pd();
+        }
+        for (p = 0; p < depth; p++, from += b_step)
+            MIXPREC_UNROLL_ for (i = 0; i < most; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                const void *y = row[i] + p * a_step;
+                if (wide)
+                    w[i][j] = _mm256_fmadd_pd(_mm256_set1_pd(*(const double *)y),
+                                              _mm256_maskz_loadu_pd(lanes[j], from + 32 * j), w[i][j]);
+                else
+                    s[i][j] = _mm256_fmadd_ps(_mm256_set1_ps(*(const float *)y),
+                                              _mm256_maskz_loadu_ps(lanes[j], from + 32 * j), s[i][j]);
+            }
+        MIXPREC_UNROLL_ for (i = 0; i < most; i++, t += t_row) {
+            if ((size_t)i == count)
+                break;
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                if (wide)
+                    _mm256_mask_storeu_pd(t + 32 * j, lanes[j], w[i][j]);
+                else
+                    _mm256_mask_storeu_ps(t + 32 * j, lanes[j], s[i][j]);
+            }
+        }
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_small_tile_avx512_(size_t rows, size_t columns, size_t depth, const char *a,
+                                                       size_t a_row, size_t a_step, const char *b, size_t b_step,
+                                                       char *t, size_t t_row, int wide) {
+    const int vectors = columns > (wide ? 4 : 8) ? 2 : 1;
+    const int most = rows <= 4 || (vectors == 2 && depth < 32) ? 4 : 8; /* more rows pay where k is long */
+    switch (most + vectors * 2 + wide) {
+#define MIXPREC_CASE_(most, vectors, wide)                                                                             \
+    case most + vectors * 2 + wide:                                                                                    \
+        mixprec_small_tile_body_avx512_(most, vectors, wide, rows, columns, depth, a, a_row, a_step, b, b_step, t,     \
+                                        t_row);                                                                        \
+        break;
+        MIXPREC_CASE_(4, 1, 0)
+        MIXPREC_CASE_(8, 1, 0)
+        MIXPREC_CASE_(4, 2, 0)
+        MIXPREC_CASE_(8, 2, 0)
+        MIXPREC_CASE_(4, 1, 1)
+        MIXPREC_CASE_(8, 1, 1)
+        MIXPREC_CASE_(4, 2, 1)
+        MIXPREC_CASE_(8, 2, 1)
+#undef MIXPREC_CASE_
+    default: break;
+    }
+}
+
+/* Up to 3 rows of up to 256 bytes of columns: 4 sums of a row under way. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_row_body_avx512_(const int rows, const int wide,
+                                                                          size_t columns, size_t depth, const char *a,
+                                                                          size_t a_row, size_t a_step, const char *b,
+                                                                          size_t b_step, char *t, size_t t_row) {
+    __mmask16 lanes[4]; /* of 4 bytes, whatever the width */
+    size_t at[4], p;
+    __m512 s[MIXPREC_SMALL_ROWS_][4]; /* one of the two is used: see mixprec_tile_body_avx2_ */
+    __m512d w[MIXPREC_SMALL_ROWS_][4];
+    int i, j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+        const size_t words = wide ? 2 * columns : columns, from = (size_t)j * 16;
+        lanes[j] = mixprec_first_lanes_(words > from ? words - from : 0);
+        at[j] = words > from ? 64 * (size_t)j : 0;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            s[i][j] = _mm512_setzero_ps();
+            w[i][j] = _mm512_setzero_pd();
+        }
+    }
+    for (p = 0; p < depth; p++, a += a_step, b += b_step)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            const __m512 x = _mm512_maskz_loadu_ps(lanes[j], b + at[j]);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                const void *y = a + (size_t)i * a_row;
+                if (wide)
+                    w[i][j] = _mm512_fmadd_pd(_mm512_set1_pd(*(const double *)y), _mm512_castps_pd(x), w[i][j]);
+                else
+                    s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(*(const float *)y), x, s[i][j]);
+            }
+        }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+        _mm512_mask_storeu_ps(t + (size_t)i * t_row + at[j], lanes[j], wide ? _mm512_castpd_ps(w[i][j]) : s[i][j]);
+}
+
+MIXPREC_AVX512_ static void mixprec_small_row_avx512_(size_t rows, size_t columns, size_t depth, const char *a,
+                                                      size_t a_row, size_t a_step, const char *b, size_t b_step,
+                                                      char *t, size_t t_row, int wide) {
+    switch (rows * 2 + (size_t)wide) {
+#define MIXPREC_CASE_(rows, wide)                                                                                      \
+    case rows * 2 + wide:                                                                                              \
+        mixprec_small_row_body_avx512_(rows, wide, columns, depth, a, a_row, a_step, b, b_step, t, t_row);             \
+        break;
+        MIXPREC_CASE_(1, 0)
+        MIXPREC_CASE_(2, 0)
+        MIXPREC_CASE_(3, 0)
+        MIXPREC_CASE_(1, 1)
+        MIXPREC_CASE_(2, 1)
+        MIXPREC_CASE_(3, 1)
+#undef MIXPREC_CASE_
+    default: break;
+    }
+}
+
+/* Tiles compute 4, 8 or 14 rows. The last ones lie over rows that are done, where they write the same again. */
 MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
                                                   size_t a_row, size_t a_step, const void *b, size_t b_step, int exact,
                                                   void *t, size_t ldt, int wide) {
     const size_t size = wide ? 8 : 4;
     size_t i, count;
-    /* Vectors of half the size, of which Zen 4 multiplies two at once. */
-    if (columns <= 8 || rows == 2 || rows == 3) {
-        for (i = 0; i < columns; i += 64 / size)
-            mixprec_small_avx2_(rows, mixprec_min_(64 / size, columns - i), depth, a, a_row, a_step,
-                                (const char *)b + i * size, b_step, exact, (char *)t + i * size, ldt, wide);
+    (void)exact; /* nothing else is read, anyway */
+    if (columns * size <= 64) {
+        mixprec_small_tile_avx512_(rows, columns, depth, (const char *)a, a_row, a_step, (const char *)b, b_step,
+                                   (char *)t, ldt * size, wide);
+        return;
+    }
+    if (rows <= MIXPREC_SMALL_ROWS_) {
+        mixprec_small_row_avx512_(rows, columns, depth, (const char *)a, a_row, a_step, (const char *)b, b_step,
+                                  (char *)t, ldt * size, wide);
         return;
     }
     for (i = 0; i < rows; i += count) {
         size_t row = i, left = rows - i;
-        count = left >= 14 && (left > 24 || left % 4) ? 14 : left >= 8 ? 8 : rows >= 4 ? 4 : 1;
+        count = left >= 14 && (left > 24 || left % 4) ? 14 : left >= 8 ? 8 : 4;
         if (count > left)
             row = rows - count;
-        mixprec_tile_at_avx512_(count, columns, depth, (const char *)a + row * a_row, count > 1 ? a_row : 0, a_step,
-                                (const char *)b, b_step, (char *)t + row * ldt * size, ldt, 1, wide);
+        mixprec_tile_at_avx512_(count, columns, depth, (const char *)a + row * a_row, a_row, a_step, (const char *)b,
+                                b_step, (char *)t + row * ldt * size, ldt, 1, wide);
     }
 }
 
@@ -9258,7 +9387,8 @@ static int mixprec_is_long_(const mixprec_kernels_ *kernels, size_t m, size_t n,
 static int mixprec_is_small_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k, mixprec_transpose trans_b) {
     const size_t most = MIXPREC_GEMM_SMALL_;
     if (m <= most && n <= most && k <= most)
-        return m >= 4 || m * n * k <= 4096 || (trans_b == MIXPREC_NO_TRANS && n * k <= 65536);
+        return m >= 4 || m * n * k <= 4096 ||
+               (trans_b == MIXPREC_NO_TRANS && (kernels->exact_columns[0] || n * k <= 65536));
     return mixprec_is_long_(kernels, m, n, k);
 }
 
@@ -9268,7 +9398,8 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
     const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
-    const int near_b = s->ldb * size <= 1024 && !s->trans_b && (s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24);
+    const int near_b = !s->trans_b && ((s->m <= MIXPREC_SMALL_ROWS_ && s->kernels->exact_columns[s->wide]) ||
+                                       (s->ldb * size <= 1024 && (s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
     s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
@@ -9967,10 +10098,15 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
         a = buffer;
     }
     for (j = 0; j < s->n; j += step) {
+        const size_t left = s->n - j;
         size_t at = j;
-        for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (s->n - j <= step / 2 || s->n < step);)
+        for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (left <= step / 2 || s->n < step);)
             step /= 2;
-        if (s->n - j < step && s->n >= step && s->b_panel == tile * size)
+        if (s->m <= MIXPREC_SMALL_ROWS_ && s->kernels->exact_columns[s->wide] && s->b_panel == tile * size)
+            step = mixprec_min_(left, 2 * tile);
+        else if (left <= s->kernels->exact_columns[s->wide])
+            step = left;
+        if (left < step && s->n >= step && s->b_panel == tile * size)
             at = s->n - step; /* over columns that are done, where it writes the same again */
         s->kernels->tiny(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
@@ -12206,7 +12342,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #endif
 #ifdef MIXPREC_NO_GEMM
 #define MIXPREC_GEMM_KERNELS_(...)                                                                                     \
-    0, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                             \
+    0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                     \
         0, 0                                                                                                           \
     }
 #else
@@ -12259,20 +12395,21 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, 64, 512, 512,
-                          mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, {0, 0}, 64, 512,
+                          512, mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
-    MIXPREC_COMMON_AVX2_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, 144, 1024, 512, mixprec_pack_avx2_,
-                                                mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0,
-                                                0, 0, mixprec_few_avx2_, mixprec_across_avx2_, {32, 32})};
+    MIXPREC_COMMON_AVX2_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, {0, 0}, 144, 1024, 512, mixprec_pack_avx2_,
+                          mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0, 0, 0,
+                          mixprec_few_avx2_, mixprec_across_avx2_, {32, 32})};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, 168, 1024, 1024, mixprec_pack_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 168, 1024, 1024, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_dots_avx2_, mixprec_direct_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
                           MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_, {0, 8})};
@@ -12280,9 +12417,9 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_COMMON_NEON_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, 128, 1020, 512, mixprec_pack_neon_, mixprec_tile_neon_,
-                          NULL, NULL, NULL, 0, 0, 0, 0, mixprec_few_neon_, mixprec_across_neon_, {4, 4})};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, {0, 0}, 128, 1020, 512,
+                                                mixprec_pack_neon_, mixprec_tile_neon_, NULL, NULL, NULL, 0, 0, 0, 0,
+                                                mixprec_few_neon_, mixprec_across_neon_, {4, 4})};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -12309,18 +12446,18 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
                           mixprec_tile_pairs_avx512_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
-    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL, NULL,
-                                                0, 0, 0, 0, NULL, NULL, {0, 0})};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
+                                                1020, 512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL,
+                                                NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
-    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, 128, 1020,
-                                                512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL, NULL,
-                                                0, 0, 0, 0, NULL, NULL, {0, 0})};
+    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
+                                                1020, 512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL,
+                                                NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 #endif
 
 /* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
