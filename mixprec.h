@@ -1305,8 +1305,8 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    comes from the stack when small, else from MIXPREC_MALLOC (MIXPREC_ERR_ALLOC when that fails). Also:
    MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_TRANSPOSE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE.
 
-   Column-major matrices are the transposed ones in rows: swap A with B and m with n, and call mixprec_gemm(tb, ta, n, m,
-   k, alpha, b, b_type, ldb, a, a_type, lda, beta, c, c_type, ldc), with the leading dimensions that the BLAS takes.
+   Column-major matrices are the transposed ones in rows: swap A with B and m with n, and call mixprec_gemm(tb, ta, n,
+   m, k, alpha, b, b_type, ldb, a, a_type, lda, beta, c, c_type, ldc), with the BLAS's leading dimensions.
 
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
    rounding, when .offset is the first row times n). */
@@ -2141,8 +2141,8 @@ typedef struct mixprec_kernels_ {
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
        i]; with a dot-product unit as pack and tile agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
-    /* Up to so many columns `tiny` reads no others; nor, where this is not 0, with up to MIXPREC_SMALL_ROWS_ rows, which
-       may have twice tile_columns. */
+    /* Up to so many columns `tiny` reads no others; nor, where this is not 0, with up to MIXPREC_SMALL_ROWS_ rows,
+       which may have twice tile_columns. */
     size_t exact_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
@@ -6462,8 +6462,8 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
                             (const char *)b, 128, (char *)t, ldt, first, wide);
 }
 
-/* 64 bytes of columns or less, in vectors of half the size, of which Zen 4 multiplies two at once; 8 sums under way keep
-   both busy. Rows that are not there are the last one again. */
+/* 64 bytes of columns or less, in vectors of half the size, of which Zen 4 multiplies two at once; 8 sums under way
+   keep both busy. Rows that are not there are the last one again. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_tile_body_avx512_(const int most, const int vectors,
                                                                            const int wide, size_t rows, size_t columns,
                                                                            size_t depth, const char *a, size_t a_row,
@@ -6510,21 +6510,20 @@ MIXPREC_AVX512_ static void mixprec_small_tile_avx512_(size_t rows, size_t colum
                                                        size_t a_row, size_t a_step, const char *b, size_t b_step,
                                                        char *t, size_t t_row, int wide) {
     const int vectors = columns > (wide ? 4 : 8) ? 2 : 1;
-    const int most = rows <= 4 || (vectors == 2 && depth < 32) ? 4 : 8; /* more rows pay where k is long */
-    switch (most + vectors * 2 + wide) {
+    /* Two vectors of up to 8 rows pay where k is long. */
+    const int most = rows <= 4 || (vectors == 2 && depth < 32) ? 4 : rows <= 6 ? 6 : 8;
+    switch (most * 4 + vectors * 2 + wide) {
 #define MIXPREC_CASE_(most, vectors, wide)                                                                             \
-    case most + vectors * 2 + wide:                                                                                    \
+    case most * 4 + vectors * 2 + wide:                                                                                \
         mixprec_small_tile_body_avx512_(most, vectors, wide, rows, columns, depth, a, a_row, a_step, b, b_step, t,     \
                                         t_row);                                                                        \
         break;
-        MIXPREC_CASE_(4, 1, 0)
-        MIXPREC_CASE_(8, 1, 0)
-        MIXPREC_CASE_(4, 2, 0)
-        MIXPREC_CASE_(8, 2, 0)
-        MIXPREC_CASE_(4, 1, 1)
-        MIXPREC_CASE_(8, 1, 1)
-        MIXPREC_CASE_(4, 2, 1)
-        MIXPREC_CASE_(8, 2, 1)
+#define MIXPREC_CASES_(most)                                                                                           \
+    MIXPREC_CASE_(most, 1, 0) MIXPREC_CASE_(most, 2, 0) MIXPREC_CASE_(most, 1, 1) MIXPREC_CASE_(most, 2, 1)
+        MIXPREC_CASES_(4)
+        MIXPREC_CASES_(6)
+        MIXPREC_CASES_(8)
+#undef MIXPREC_CASES_
 #undef MIXPREC_CASE_
     default: break;
     }
