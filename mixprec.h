@@ -9392,13 +9392,16 @@ static int mixprec_is_small_(const mixprec_kernels_ *kernels, size_t m, size_t n
 }
 
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
-   are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time. */
+   are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time (with AVX-512
+   none; and its kernels for up to MIXPREC_SMALL_ROWS_ rows read B once, so that it may lie anywhere). */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
     const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
-    const int near_b = !s->trans_b && ((s->m <= MIXPREC_SMALL_ROWS_ && s->kernels->exact_columns[s->wide]) ||
-                                       (s->ldb * size <= 1024 && (s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
+    const int exact = s->kernels->exact_columns[s->wide] != 0;
+    const int near_b =
+        !s->trans_b && ((exact && s->m <= MIXPREC_SMALL_ROWS_) ||
+                        (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
     s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
