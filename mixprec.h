@@ -3152,11 +3152,15 @@ static void mixprec_pack_c_(void *dst, size_t width, const void *src, mixprec_dt
    of 64, with zeros for rows and bytes that are not there; */
 static void mixprec_across_fill_part_(char *line, size_t height, const char *b, size_t stride, size_t columns,
                                       size_t bytes) {
-    size_t i;
-    for (i = 0; i < height * 64; i++)
-        line[i] = 0;
-    for (i = 0; i < columns && i < height; i++)
-        mixprec_copy_(line + i * 64, b + i * stride, bytes);
+    size_t i, k;
+    for (i = 0; i < height; i++, line += 64)
+        if (i < columns && bytes == 64) /* a constant size becomes a few moves */
+            mixprec_copy_(line, b + i * stride, 64);
+        else {
+            for (k = 0; k < 64; k++)
+                line[k] = 0;
+            mixprec_copy_(line, b + i * stride, i < columns ? bytes : 0);
+        }
 }
 /* and `bytes` of the numbers of A, followed by -0: times the zeros of B that changes no sum, not even -0. */
 static const char *mixprec_across_edge_(double *edge, const char *a, size_t bytes, size_t room, int wide) {
@@ -4869,8 +4873,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
                                                                    size_t stride, size_t columns, size_t bytes,
                                                                    size_t lead) {
     size_t i;
-    if (columns < height || bytes < 64) {
+    if (bytes < 64) {
         mixprec_across_fill_part_(line, height, b, stride, columns, bytes);
+        return;
+    }
+    if (columns < height) { /* the last row again for those that are not there */
+        for (i = 0; i < height; i++, b += i < columns ? stride : 0, line += 64) {
+            const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
+            const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
+            _mm256_store_si256((__m256i *)(void *)line, low);
+            _mm256_store_si256((__m256i *)(void *)(line + 32), high);
+        }
         return;
     }
     for (i = 0; i < height; i++, b += stride, line += 64) {
@@ -6756,6 +6769,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
     }
 }
 
+/* 16 of k of fp32, from registers: 13 to 28 % of the time of small products whose B is transposed. Not inlined: gcc 12
+   would keep all addresses for the next time. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pack_words_avx512_(float *dst, size_t width, const char *src,
+                                                                  const char *ahead, size_t stride, size_t rows) {
+    __m512i r[32];
+    int i;
+    mixprec_transpose_body_avx512_(r, src, ahead, stride, rows, 64, 0, 0);
+    MIXPREC_UNROLL_ for (i = 0; i < 16; i++, dst += width) _mm512_storeu_si512(dst, r[2 * i]);
+}
+
 MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width, const char *src, mixprec_dtype type,
                                                         size_t stride, size_t count, size_t depth, int wide) {
     const size_t size = mixprec_size_of_(type), to_size = wide ? 8 : 4;
@@ -6767,14 +6790,19 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
         for (i = 0; i < width; i += 16) {
             const size_t rows = mixprec_min_(16, count > i ? count - i : 0);
             const char *from = src + i * stride + bytes;
+            const char *ahead = (const char *)((uintptr_t)from + MIXPREC_PREFETCH_); /* may lie outside */
             float *to = (float *)(void *)(dst + i * to_size);
             __m512i r[32];
-            for (q = 0; q < rows; q++)
+            if (type == MIXPREC_F32 && left == 64) {
+                mixprec_pack_words_avx512_(to, width, from, ahead, stride, rows);
+                continue;
+            }
+            for (q = 0; q < rows && wide; q++)
                 _mm_prefetch(from + q * stride + MIXPREC_PREFETCH_, _MM_HINT_T1);
             if (type == MIXPREC_F16)
-                mixprec_transpose_halves_avx512_(r, from, from, stride, rows, left);
+                mixprec_transpose_halves_avx512_(r, from, ahead, stride, rows, left);
             else
-                mixprec_transpose_avx512_(r, from, from, stride, rows, left, wide);
+                mixprec_transpose_avx512_(r, from, ahead, stride, rows, left, wide);
             switch (type) {
             case MIXPREC_F32: mixprec_pack_lines_avx512_(to, width, r, left / 4, MIXPREC_F32, 1); break;
             case MIXPREC_F16: mixprec_pack_lines_avx512_(to, width, r, left / 2, MIXPREC_F16, 2); break;
@@ -6929,7 +6957,9 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
                                      ldt, first)
 #define MIXPREC_ROW_(label, dtype, lookup)                                                                             \
     case label:                                                                                                        \
-        if (rows == 1)                                                                                                 \
+        if (rows == 1 && there <= 32)                                                                                  \
+            MIXPREC_BODY_(1, 2, dtype, lookup);                                                                        \
+        else if (rows == 1)                                                                                            \
             MIXPREC_BODY_(1, 4, dtype, lookup);                                                                        \
         else if (there <= 32)                                                                                          \
             MIXPREC_BODY_(4, 2, dtype, lookup);                                                                        \
@@ -7182,7 +7212,7 @@ typedef struct mixprec_direct_along_ {
 } mixprec_direct_along_;
 
 /* 32 columns, of 16 rows one half after the other: what widens an element, on Zen 4 with the units that multiply, then
-   serves 16 products, not 8 (16 or 32 rows of 16 bits take 12 % less, of e4m3 22 to 25 %). */
+   serves 16 products, not 8 (16 or 32 rows of 16 bits take 12 to 14 % less, of e4m3 25 to 27 %). */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
                                                                              const mixprec_direct_along_ *d) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
@@ -9272,6 +9302,7 @@ typedef struct mixprec_gemm_plan_ {
     int few;                          /* nor here, but unpacked a little at a time */
     int tiny;                         /* all at once, and A in rows, not in panels */
     int dots;                         /* so few sums that not even B is: mixprec_is_dots_ */
+    int across;                       /* so few rows that not B is: mixprec_is_across_ */
     int thin;                         /* few columns: as the transposed product, some rows of C at a time */
     size_t width;                     /* of a panel of A */
     size_t a_bytes, b_bytes, t_bytes; /* of the workspace; what is followed by another, a multiple of 64 */
@@ -9357,6 +9388,7 @@ static mixprec_gemm_range_ mixprec_gemm_part_(const mixprec_gemm_plan_ *plan, co
 typedef struct mixprec_small_ {
     const mixprec_kernels_ *kernels;
     int wide, dots, trans_a, trans_b; /* dots: mixprec_is_dots_ */
+    int across;                       /* B is multiplied where it lies: mixprec_is_across_ */
     size_t m, n, k;
     const void *a, *b;
     mixprec_dtype a_type, b_type;
@@ -9381,14 +9413,39 @@ static int mixprec_is_long_(const mixprec_kernels_ *kernels, size_t m, size_t n,
            m * n <= MIXPREC_LONG_SUMS_ && (m >= 4 || n <= 128);
 }
 
-/* Less than 4 rows have kernels of their own, which are faster where B is large or must be transposed, but begin when
-   up to 4096 multiplications are done. */
+/* Without AVX-512 less than 4 rows of a B that is large and not transposed have kernels of their own, which are faster
+   but begin when up to 4096 multiplications are done. */
 static int mixprec_is_small_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k, mixprec_transpose trans_b) {
     const size_t most = MIXPREC_GEMM_SMALL_;
     if (m <= most && n <= most && k <= most)
-        return m >= 4 || m * n * k <= 4096 ||
-               (trans_b == MIXPREC_NO_TRANS && (kernels->exact_columns[0] || n * k <= 65536));
+        return m >= 4 || m * n * k <= 4096 || trans_b || kernels->exact_columns[0] || n * k <= 65536;
     return mixprec_is_long_(kernels, m, n, k);
+}
+
+/* Up to 4 rows times a B whose rows run along k: it may be multiplied where it lies. */
+static int mixprec_can_across_(const mixprec_small_ *s) {
+    return s->trans_b && s->m <= 4 && !s->dots && (s->b_type == MIXPREC_F64) == s->wide;
+}
+
+/* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4). It
+   goes in steps, of the columns of a kernel and of 64 bytes of k; and AVX2 transposes 32 bytes of each row at once. */
+static int mixprec_is_across_(const mixprec_small_ *s) {
+    const size_t size = mixprec_size_of_(s->b_type), bytes = s->k * size;
+    const int one = s->m == 1;
+    if (!mixprec_can_across_(s))
+        return 0;
+    if (!s->kernels->direct)
+        return s->n > (one ? 8 : s->m == 2 ? 32 : 64) && bytes != 32;
+    if (s->wide)
+        return s->n > (one ? 8 : 16) && bytes >= (one || s->n > 128 ? 256 : 768);
+    if (one)
+        return s->n > 16 && bytes >= 16 && (size < 4 || s->n <= 32 || s->n > 48);
+    return s->n > (size == 4 ? 128 : size == 2 ? 48 : 16) && s->k >= (s->n > 256 ? 16 : 64);
+}
+
+/* Is A one row, its elements side by side? */
+static int mixprec_is_row_(const mixprec_small_ *s) {
+    return s->m == 1 && (!s->trans_a || s->lda == 1);
 }
 
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
@@ -9399,6 +9456,7 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
     const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
     const int exact = s->kernels->exact_columns[s->wide] != 0;
+    const int row = mixprec_is_row_(s) && s->a_type == type;
     const int near_b =
         !s->trans_b && ((exact && s->m <= MIXPREC_SMALL_ROWS_) ||
                         (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
@@ -9406,6 +9464,10 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
     s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;
+    if (s->across) {
+        s->a_bytes = row ? 0 : 4 * s->k * size;
+        s->b_bytes = s->chunk_bytes = 0;
+    }
     if (s->dots) { /* of any size, a part of k at a time */
         s->a_bytes = s->chunk_bytes = 0;
         s->b_bytes = s->a_type == type && s->b_type == type ? 0 : MIXPREC_DOTS_BYTES_;
@@ -9431,26 +9493,26 @@ static void mixprec_small_of_(mixprec_small_ *s, const mixprec_kernels_ *kernels
     s->ldb = d->ldb ? d->ldb : s->trans_b ? s->k : n;
     s->t = d->c;
     s->ldt = d->ldc ? d->ldc : n;
+    s->across = mixprec_is_across_(s);
     mixprec_small_bytes_(s);
 }
 
-/* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 4 to 32 rows times 128 x 128 up to
+/* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 5 to 32 rows times 128 x 128 up to
    512 x 512 take 0.35 to 0.98 of the time when B is transposed; else, with AVX-512, 4 to 32 rows of f32 0.45 to 0.96,
-   up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65 to 1.1. Up to 12 rows of fp8 and 4 to 32 rows with the short k
-   of a transposed B take longer. With a long k only a transposed B matters: up to 4 rows times 32 to 64 columns take
-   0.7 to 1 of the time, with AVX-512 more rows, too; one row times 16 columns, with AVX2, 0.55. `rows` are those of the
-   product, of which *s may be the transposed one. */
+   up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65 to 1.1. Up to 12 rows of fp8 and 5 to 32 rows with the short k
+   of a transposed B take longer. With a long k, AVX-512 and a transposed B 5 rows and more take 0.7 to 1 of the time.
+   `rows` are those of the product, of which *s may be the transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
-    if (s->dots || !s->b_bytes)
+    if (s->dots || !s->b_bytes || (s->trans_b && s->m <= 4))
         return 1;
     if (rows < (direct ? 4 : 2) && s->k <= MIXPREC_GEMM_SMALL_ && s->m * s->n * s->k > 4096)
         return 0;
     if (s->n * s->k < 8192)
         return 1;
     if (s->k > MIXPREC_GEMM_SMALL_)
-        return !s->trans_b || (s->n > 16 ? !direct && s->m > 4 : direct || s->m > 1);
+        return !s->trans_b || s->n <= 16 || !direct;
     if (s->trans_b)
         most = direct && s->k < 192 ? 4 : 32;
     else if (direct)
@@ -9469,19 +9531,31 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     mixprec_small_of_(&s, plan->kernels, d, m, n, plan->dots);
     if (!plan->panels && !mixprec_small_pays_(&s, m))
         return 0;
-    if (plan->panels)
+    if (plan->panels) {
+        s.across = 0;
+        mixprec_small_bytes_(&s);
         s.b_bytes = mixprec_size_of_(plan->panels_type) == plan->size
                         ? 0
                         : mixprec_round_up_(n, plan->kernels->tile_columns[plan->wide]) * d->k * plan->size;
+    }
     plan->rows = m;
     plan->columns = n;
     plan->depth = d->k;
     plan->direct_b = 0;
-    plan->a_bytes =
-        s.a_bytes + s.chunk_bytes ? mixprec_round_up_(s.a_bytes + s.chunk_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_ : 0;
-    plan->b_bytes = s.b_bytes;
     plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
-    return plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit;
+    for (;;) {
+        plan->across = s.across;
+        plan->a_bytes = s.a_bytes + s.chunk_bytes
+                            ? mixprec_round_up_(s.a_bytes + s.chunk_bytes, MIXPREC_ALIGN_) + MIXPREC_ALIGN_
+                            : 0;
+        plan->b_bytes = s.b_bytes;
+        if (plan->a_bytes + plan->b_bytes + plan->t_bytes + MIXPREC_ALIGN_ <= limit)
+            return 1;
+        if (s.across || plan->panels || !mixprec_can_across_(&s))
+            return 0;
+        s.across = 1; /* which needs the least */
+        mixprec_small_bytes_(&s);
+    }
 }
 
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
@@ -9929,22 +10003,22 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
 #define MIXPREC_FETCH_(address) __builtin_prefetch(address, 0, 2)
 #endif
 
-/* Up to 4 rows times columns of a B whose rows run along k. AVX-512 machines run this for f64. */
-static void mixprec_gemm_across_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t rows,
-                                 size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt,
-                                 int first, char *sums) {
-    const size_t size = plan->size, b_size = mixprec_size_of_(d->b_type);
-    const size_t ld = 32 * MIXPREC_ACROSS_VECTORS_(plan->width, b_size), group = ld / size;
+/* Up to 4 rows, a panel `width` wide, times columns of a B whose rows, `stride` bytes apart, run along k. AVX-512
+   machines run this for f64. */
+static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, size_t columns, size_t depth,
+                                const char *a, size_t width, const char *b, mixprec_dtype type, size_t stride, char *t,
+                                size_t ldt, int first) {
+    const size_t size = type == MIXPREC_F64 ? 8 : 4;
+    const size_t ld = 32 * MIXPREC_ACROSS_VECTORS_(width, mixprec_size_of_(type)), group = ld / size;
+    double sums[MIXPREC_ACROSS_ROWS_ * 32 * 4 / 8];
     size_t i, j;
     for (j = 0; j < columns; j += group) {
         const size_t count = mixprec_min_(group, columns - j) * size;
         for (i = 0; i < rows && !first; i++)
-            mixprec_copy_(sums + i * ld, t + (i * ldt + j) * size, count);
-        plan->kernels->across(plan->width, d->b_type, columns - j, depth, a,
-                              mixprec_element_(d->b, d->b_type, d->ldb, column + j, from), d->ldb * b_size, sums,
-                              first);
+            mixprec_copy_((char *)sums + i * ld, t + (i * ldt + j) * size, count);
+        kernels->across(width, type, columns - j, depth, a, b + j * stride, stride, (char *)sums, first);
         for (i = 0; i < rows; i++)
-            mixprec_copy_(t + (i * ldt + j) * size, sums + i * ld, count);
+            mixprec_copy_(t + (i * ldt + j) * size, (const char *)sums + i * ld, count);
     }
 }
 
@@ -10053,6 +10127,27 @@ static void mixprec_small_dots_(const mixprec_small_ *s, char *buffer) {
     }
 }
 
+#if defined(MIXPREC_HAS_FEW_)
+/* A as one panel, and B where it lies. */
+static void mixprec_small_across_(const mixprec_small_ *s, char *buffer) {
+    const size_t width = s->m > 2 ? 4 : s->m;
+    const size_t stride = s->ldb * mixprec_size_of_(s->b_type);
+    const char *a = (const char *)s->a, *b = (const char *)s->b;
+    if (s->a_bytes) {
+        if (mixprec_is_row_(s))
+            mixprec_small_widen_(s, buffer, s->k, s->a, s->a_type, s->lda, 1, s->k, 1);
+        else
+            s->kernels->pack(buffer, width, s->a, s->a_type, s->lda, s->trans_a, s->m, s->k, s->wide);
+        a = buffer;
+    }
+    if (s->kernels->direct && !s->wide)
+        s->kernels->direct(s->m, s->n, s->k, (const float *)(const void *)a, width, b, s->b_type, stride, 0,
+                           (float *)s->t, s->ldt, 1, NULL);
+    else
+        mixprec_across_run_(s->kernels, s->m, s->n, s->k, a, width, b, s->b_type, stride, (char *)s->t, s->ldt, 1);
+}
+#endif
+
 MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer);
 
 static void mixprec_small_chunks_(const mixprec_small_ *s, char *buffer) {
@@ -10084,6 +10179,12 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
         mixprec_small_dots_(s, buffer);
         return;
     }
+#if defined(MIXPREC_HAS_FEW_)
+    if (s->across) {
+        mixprec_small_across_(s, buffer);
+        return;
+    }
+#endif
     if (s->k > MIXPREC_GEMM_KBLOCK) {
         mixprec_small_chunks_(s, buffer);
         return;
@@ -10120,6 +10221,8 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
 static void mixprec_gemm_small_part_(mixprec_small_ *s, const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                      const mixprec_gemm_range_ *part) {
     mixprec_small_of_(s, plan->kernels, d, part->row_end - part->row, part->column_end - part->column, plan->dots);
+    s->across = plan->across; /* not what would be best for a smaller part: the workspace is for this */
+    mixprec_small_bytes_(s);
     s->b_bytes = plan->b_bytes;
     s->ldt = plan->direct ? d->ldc : s->n;
     if (plan->panels) {
@@ -10208,7 +10311,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                                            i, rows, p, depth);
 #if defined(MIXPREC_HAS_FEW_)
                     if (plan->few && d->trans_b && !plan->panels)
-                        mixprec_gemm_across_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
+                        mixprec_across_run_(plan->kernels, rows, columns, depth, panels, plan->width,
+                                            mixprec_element_(d->b, d->b_type, d->ldb, j, p), d->b_type,
+                                            d->ldb * mixprec_size_of_(d->b_type), sums, ldt, p == piece);
                     else if (plan->few)
                         mixprec_gemm_few_(plan, d, panels, rows, j, columns, p, depth, sums, ldt, p == piece, b);
                     else
@@ -13156,6 +13261,7 @@ MIXPREC_NOINLINE_ void mixprec_small_turn_(mixprec_small_ *s) {
     s->b_type = whole.a_type;
     s->ldb = whole.lda;
     s->ldt = whole.m;
+    s->across = mixprec_is_across_(s);
     mixprec_small_bytes_(s);
 }
 
@@ -13178,14 +13284,16 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
     const size_t larger = m > n ? m : n, smaller = mixprec_min_(m, n);
     mixprec_small_ s;
     size_t c_bytes;
-    int dots;
+    int dots, column;
     if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny)
         return 0;
     dots = mixprec_is_dots_(kernels, m, n, k);
     if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
         (larger <= MIXPREC_GEMM_SMALL_ || smaller > 64 || k > 64 || m < 4))
         return 0;
-    if (mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n) ||
+    column = n == 1 && d->ldc <= 1 && !d->trans_a && larger <= MIXPREC_GEMM_SMALL_ && k <= MIXPREC_GEMM_SMALL_ &&
+             (d->a_type != MIXPREC_F64 || d->b_type == MIXPREC_F64);
+    if ((!column && mixprec_is_thin_(kernels, d, d->a_type == MIXPREC_F64 && d->b_type == MIXPREC_F64, m, n)) ||
         (unsigned)d->trans_a > 1u || (unsigned)d->trans_b > 1u || !mixprec_is_compute_type_(d->a_type) ||
         !mixprec_is_compute_type_(d->b_type) || !mixprec_is_compute_type_(d->c_type) || !d->a || !d->b || !d->c)
         return 0;
