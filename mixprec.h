@@ -9456,7 +9456,6 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
     const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
     const int exact = s->kernels->exact_columns[s->wide] != 0;
-    const int row = mixprec_is_row_(s) && s->a_type == type;
     const int near_b =
         !s->trans_b && ((exact && s->m <= MIXPREC_SMALL_ROWS_) ||
                         (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
@@ -9465,7 +9464,7 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
     s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;
     if (s->across) {
-        s->a_bytes = row ? 0 : 4 * s->k * size;
+        s->a_bytes = mixprec_is_row_(s) && s->a_type == type ? 0 : 4 * s->k * size;
         s->b_bytes = s->chunk_bytes = 0;
     }
     if (s->dots) { /* of any size, a part of k at a time */
@@ -9493,31 +9492,35 @@ static void mixprec_small_of_(mixprec_small_ *s, const mixprec_kernels_ *kernels
     s->ldb = d->ldb ? d->ldb : s->trans_b ? s->k : n;
     s->t = d->c;
     s->ldt = d->ldc ? d->ldc : n;
-    s->across = mixprec_is_across_(s);
+    s->across = s->trans_b && mixprec_is_across_(s);
     mixprec_small_bytes_(s);
 }
 
-/* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4 5 to 32 rows times 128 x 128 up to
-   512 x 512 take 0.35 to 0.98 of the time when B is transposed; else, with AVX-512, 4 to 32 rows of f32 0.45 to 0.96,
-   up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65 to 1.1. Up to 12 rows of fp8 and 5 to 32 rows with the short k
-   of a transposed B take longer. With a long k, AVX-512 and a transposed B 5 rows and more take 0.7 to 1 of the time.
-   `rows` are those of the product, of which *s may be the transposed one. */
+/* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4, with AVX-512, 4 to 32 rows of f32
+   times 128 x 128 up to 512 x 512 take 0.45 to 0.96 of the time, up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65
+   to 1.1, but up to 12 of fp8 longer. Where B is transposed, up to 32 rows of more than 128 columns take 0.6 to 1 of
+   it, of less columns 1 to 1.8. `direct`, which computes 8, 16 or 32 rows and 64 of k at a time, then takes 0.5 to 1,
+   but where a quarter of these is not there 1 to 1.6. `rows` are those of the product, of which *s may be the
+   transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide;
+    const size_t m = s->m, n = s->n, k = s->k;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
-    if (s->dots || !s->b_bytes || (s->trans_b && s->m <= 4))
+    if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
         return 1;
-    if (rows < (direct ? 4 : 2) && s->k <= MIXPREC_GEMM_SMALL_ && s->m * s->n * s->k > 4096)
+    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
         return 0;
-    if (s->n * s->k < 8192)
+    if (n * k < 8192)
         return 1;
-    if (s->k > MIXPREC_GEMM_SMALL_)
-        return !s->trans_b || s->n <= 16 || !direct;
-    if (s->trans_b)
-        most = direct && s->k < 192 ? 4 : 32;
-    else if (direct)
+    if (s->trans_b && !direct)
+        return m > 32 || n <= 128;
+    if (s->trans_b && m <= 32)
+        return n <= 16 || (k < 192 && k % 64) || (n <= 256 && (m > 16 ? m <= 28 : m > 8 && m <= 12));
+    if (k > MIXPREC_GEMM_SMALL_)
+        return !s->trans_b || n <= 16;
+    if (direct && !s->trans_b)
         most = s->b_type == MIXPREC_F32 ? 32 : mixprec_size_of_(s->b_type) == 2 ? 8 : 0;
-    return s->m > most;
+    return m > most;
 }
 
 /* Is a part of m x n small enough? */
@@ -13261,7 +13264,7 @@ MIXPREC_NOINLINE_ void mixprec_small_turn_(mixprec_small_ *s) {
     s->b_type = whole.a_type;
     s->ldb = whole.lda;
     s->ldt = whole.m;
-    s->across = mixprec_is_across_(s);
+    s->across = s->trans_b && mixprec_is_across_(s);
     mixprec_small_bytes_(s);
 }
 
