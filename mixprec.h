@@ -6812,7 +6812,8 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
             default: /* f64 */
                 for (q = 0; q < left / 8; q++, to += width * 2) {
                     _mm512_storeu_si512(to, r[2 * q]);
-                    _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[16 + 2 * q]);
+                    if (width - i > 8)
+                        _mm512_mask_storeu_epi32(to + 16, mixprec_first_lanes_((width - i) * 2 - 16), r[16 + 2 * q]);
                 }
                 break;
             }
@@ -9448,6 +9449,11 @@ static int mixprec_is_row_(const mixprec_small_ *s) {
     return s->m == 1 && (!s->trans_a || s->lda == 1);
 }
 
+#define MIXPREC_ACROSS_DEPTH_ (2 * MIXPREC_GEMM_KBLOCK) /* whole chunks */
+static size_t mixprec_across_width_(const mixprec_small_ *s) {
+    return s->m > 2 ? 4 : s->m;
+}
+
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
    are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time (with AVX-512
    none; and its kernels for up to MIXPREC_SMALL_ROWS_ rows read B once, so that it may lie anywhere). */
@@ -9464,7 +9470,9 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
     s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;
     if (s->across) {
-        s->a_bytes = mixprec_is_row_(s) && s->a_type == type ? 0 : 4 * s->k * size;
+        s->a_bytes = mixprec_is_row_(s) && s->a_type == type
+                         ? 0
+                         : mixprec_across_width_(s) * mixprec_min_(s->k, MIXPREC_ACROSS_DEPTH_) * size + MIXPREC_ALIGN_;
         s->b_bytes = s->chunk_bytes = 0;
     }
     if (s->dots) { /* of any size, a part of k at a time */
@@ -10131,23 +10139,29 @@ static void mixprec_small_dots_(const mixprec_small_ *s, char *buffer) {
 }
 
 #if defined(MIXPREC_HAS_FEW_)
-/* A as one panel, and B where it lies. */
+/* A as a panel, a part of k at a time where it must be copied, and B where it lies. */
 static void mixprec_small_across_(const mixprec_small_ *s, char *buffer) {
-    const size_t width = s->m > 2 ? 4 : s->m;
-    const size_t stride = s->ldb * mixprec_size_of_(s->b_type);
-    const char *a = (const char *)s->a, *b = (const char *)s->b;
-    if (s->a_bytes) {
-        if (mixprec_is_row_(s))
-            mixprec_small_widen_(s, buffer, s->k, s->a, s->a_type, s->lda, 1, s->k, 1);
+    const size_t width = mixprec_across_width_(s), stride = s->ldb * mixprec_size_of_(s->b_type);
+    const size_t most = s->a_bytes ? MIXPREC_ACROSS_DEPTH_ : s->k;
+    size_t p, depth;
+    for (p = 0; p < s->k; p += depth) {
+        const char *a = mixprec_element_(s->a, s->a_type, s->trans_a ? s->lda : 1, p, 0);
+        const char *b = mixprec_element_(s->b, s->b_type, 1, p, 0);
+        depth = mixprec_min_(most, s->k - p);
+        if (s->a_bytes) {
+            if (mixprec_is_row_(s))
+                mixprec_small_widen_(s, buffer, depth, a, s->a_type, depth, 1, depth, 1);
+            else
+                s->kernels->pack(buffer, width, a, s->a_type, s->lda, s->trans_a, s->m, depth, s->wide);
+            a = buffer;
+        }
+        if (s->kernels->direct && !s->wide)
+            s->kernels->direct(s->m, s->n, depth, (const float *)(const void *)a, width, b, s->b_type, stride, 0,
+                               (float *)s->t, s->ldt, p == 0, NULL);
         else
-            s->kernels->pack(buffer, width, s->a, s->a_type, s->lda, s->trans_a, s->m, s->k, s->wide);
-        a = buffer;
+            mixprec_across_run_(s->kernels, s->m, s->n, depth, a, width, b, s->b_type, stride, (char *)s->t, s->ldt,
+                                p == 0);
     }
-    if (s->kernels->direct && !s->wide)
-        s->kernels->direct(s->m, s->n, s->k, (const float *)(const void *)a, width, b, s->b_type, stride, 0,
-                           (float *)s->t, s->ldt, 1, NULL);
-    else
-        mixprec_across_run_(s->kernels, s->m, s->n, s->k, a, width, b, s->b_type, stride, (char *)s->t, s->ldt, 1);
 }
 #endif
 
@@ -10176,6 +10190,7 @@ static void mixprec_small_chunks_(const mixprec_small_ *s, char *buffer) {
    spill. */
 MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer) {
     const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
+    const size_t exact = s->kernels->exact_columns[s->wide];
     const char *a = (const char *)s->a, *b = (const char *)s->b;
     size_t lda = s->lda, ldb = s->ldb, j, step;
     if (s->dots) {
@@ -10206,12 +10221,13 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
     for (j = 0; j < s->n; j += step) {
         const size_t left = s->n - j;
         size_t at = j;
-        for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (left <= step / 2 || s->n < step);)
-            step /= 2;
-        if (s->m <= MIXPREC_SMALL_ROWS_ && s->kernels->exact_columns[s->wide] && s->b_panel == tile * size)
+        if (s->m <= MIXPREC_SMALL_ROWS_ && exact && s->b_panel == tile * size)
             step = mixprec_min_(left, 2 * tile);
-        else if (left <= s->kernels->exact_columns[s->wide])
+        else if (left <= exact)
             step = left;
+        else
+            for (step = tile; step > MIXPREC_SMALL_COLUMNS_ && (left <= step / 2 || s->n < step);)
+                step /= 2;
         if (left < step && s->n >= step && s->b_panel == tile * size)
             at = s->n - step; /* over columns that are done, where it writes the same again */
         s->kernels->tiny(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
