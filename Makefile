@@ -46,7 +46,7 @@ check-toc: ## contents, banners and test files of mixprec.h agree
 	@sh tests/check_toc.sh
 check-compile: ## compilers x language standards x options, without a warning
 	@sh tests/check_compile.sh
-check-symbols: ## names and globals of the object, freestanding builds, several units, compile time
+check-symbols: ## names and globals of the object, freestanding builds, several units, size
 	@sh tests/check_symbols.sh
 check-readme: ## the README's programs compile and print what it says
 	@sh tests/check_readme.sh
@@ -64,7 +64,7 @@ fuzz: ## looks for inputs that break the library, FUZZ_SECONDS (20) for each fuz
 	@sh tests/check_fuzz.sh
 check-bench: ## the benchmark in short: it runs, writes its files and refuses wrong options
 	@sh tests/check_bench.sh
-check-cuda: ## mixprec_cuda.cuh for every GPU architecture: spills, machine code, compile time; needs nvcc
+check-cuda: ## mixprec_cuda.cuh for every GPU architecture: spills, machine code; needs nvcc
 	@sh tests/check_cuda.sh
 test-cuda: ## the tests of mixprec_cuda.cuh on this machine's GPU, and under compute-sanitizer
 	@sh tests/check_cuda.sh --device
