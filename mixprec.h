@@ -5417,8 +5417,7 @@ static const uint64_t *mixprec_fp8_table_(mixprec_dtype type) {
 
 /* By name, for its intrinsic is not to be had without compiling whole functions for AVX512_VBMI. MSVC knows no
    names. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i codes, const uint64_t *table) {
-    const __m512i low = _mm512_loadu_si512(table), high = _mm512_loadu_si512(table + 8);
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i codes, __m512i low, __m512i high) {
 #if defined(_MSC_VER) && !defined(__clang__)
     (void)low;
     (void)high;
@@ -5427,14 +5426,19 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_lookup_avx512_(__m512i cod
 #endif
     return codes;
 }
+/* A table in registers: a compiler must take what is stored for a change of it in memory. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_registers_avx512_(__m512i registers[4], const uint64_t *table) {
+    int i;
+    MIXPREC_UNROLL_ for (i = 0; i < 4; i++) registers[i] = _mm512_loadu_si512(table + 8 * i);
+}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_bf16_avx512_(__m512i *low, __m512i *high, __m512i codes,
-                                                                       const uint64_t *table) {
-    *low = mixprec_lookup_avx512_(codes, table);
-    *high = _mm512_ternarylogic_epi32(mixprec_lookup_avx512_(codes, table + 16), codes, _mm512_set1_epi8((char)0x80),
-                                      0xF8); /* | (codes & 0x80) */
+                                                                       const __m512i table[4]) {
+    *low = mixprec_lookup_avx512_(codes, table[0], table[1]);
+    *high = _mm512_ternarylogic_epi32(mixprec_lookup_avx512_(codes, table[2], table[3]), codes,
+                                      _mm512_set1_epi8((char)0x80), 0xF8); /* | (codes & 0x80) */
 }
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
-                                                                      const uint64_t *table) {
+                                                                      const __m512i table[4]) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i zero = _mm512_setzero_si512();
     __m512i low, high, x[2];
@@ -5474,8 +5478,10 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
     const uint64_t *table = mixprec_fp8_table_(type);
     size_t i;
     if (table) {
+        __m512i registers[4];
+        mixprec_fp8_registers_avx512_(registers, table);
         for (i = 0; i < n; i += 64)
-            mixprec_fp8_load64_avx512_(dst + i, (const char *)src + i, table);
+            mixprec_fp8_load64_avx512_(dst + i, (const char *)src + i, registers);
         return;
     }
     switch (type) {
@@ -6717,32 +6723,55 @@ MIXPREC_AVX512_ static void mixprec_transpose_halves_avx512_(__m512i r[32], cons
     mixprec_transpose_body_avx512_(r, src, ahead, stride, rows, bytes, 0, 1);
 }
 
-/* The fp8 codes in 4 bytes of each of 16 rows as halves for mixprec_half_avx512_, those of one k together; by way of
-   memory, for Zen 4 widens numbers from memory twice as fast as from a register. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_fp8_avx512_(__m512i *halves, __m512i word,
-                                                                     const mixprec_dtype type) {
+/* The fp8 codes in 4 bytes of each of 16 rows as 16 bits in the order of k, two in each word of `first`, then of
+   `second`.
+
+   E5M2 becomes f16, by way of memory for mixprec_half_avx512_: Zen 4 widens numbers from memory twice as fast as from a
+   register. The rest becomes bf16, with `table` in registers or, without VBMI, e4m3 byte by byte: 16 times the code
+   without its sign plus 120 for the exponent, but for subnormals and NaN. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_e4m3_to_bf16_avx512_(__m512i *low, __m512i *high, __m512i codes) {
+    const __m512i low_subnormals = _mm512_set1_epi64(0x60402000C0800000);
+    const __m512i high_subnormals = _mm512_set1_epi64(0x3C3C3C3C3B3B3B00); /* k * 2^-9 */
+    const __m512i magnitude = _mm512_and_si512(codes, _mm512_set1_epi8(0x7F));
+    const __mmask64 subnormal = _mm512_cmplt_epu8_mask(magnitude, _mm512_set1_epi8(8));
+    const __mmask64 nan = _mm512_cmpeq_epi8_mask(magnitude, _mm512_set1_epi8(0x7F));
+    __m512i x = _mm512_and_si512(_mm512_slli_epi16(codes, 4), _mm512_set1_epi8((char)0xF0));
+    *low = _mm512_mask_shuffle_epi8(x, subnormal, low_subnormals, magnitude);
+    x = _mm512_and_si512(_mm512_srli_epi16(magnitude, 4), _mm512_set1_epi8(0x07));
+    x = _mm512_add_epi8(x, _mm512_set1_epi8(0x3C));
+    x = _mm512_mask_shuffle_epi8(x, subnormal, high_subnormals, magnitude);
+    x = _mm512_mask_mov_epi8(x, nan, _mm512_set1_epi8(0x7F));
+    *high = _mm512_ternarylogic_epi32(x, codes, _mm512_set1_epi8((char)0x80), 0xF8); /* x | (codes & 0x80) */
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_fp8_avx512_(__m512i *first, __m512i *second, __m512i codes,
+                                                                     const mixprec_dtype type, const __m512i *table) {
+    const __m512i middle_swapped = _mm512_set4_epi32(0x0F0D0E0C, 0x0B090A08, 0x07050604, 0x03010200);
     const __m512i evens_then_odds = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
                                                      26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-    __m512i half[2];
-    int i;
-    half[0] = _mm512_slli_epi16(word, 8); /* bytes 0 and 2 */
-    half[1] = _mm512_and_si512(word, _mm512_set1_epi16((short)0xFF00));
-    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-        if (type == MIXPREC_E4M3) { /* 2^-8 of the value; the exponent of a NaN becomes that of f16's */
-            half[i] = _mm512_and_si512(_mm512_srai_epi16(half[i], 1), _mm512_set1_epi16((short)0xBF80));
-            half[i] = _mm512_ternarylogic_epi32(half[i], _mm512_add_epi16(half[i], _mm512_set1_epi16(0x80)),
-                                                _mm512_set1_epi16(0x4000), 0xF8);
-        }
-        halves[i] = _mm512_permutexvar_epi16(evens_then_odds, half[i]);
+    const __m512i low_byte = _mm512_set1_epi16(0xFF), high_byte = _mm512_set1_epi16((short)0xFF00);
+    __m512i low, high;
+    codes = _mm512_shuffle_epi8(codes, middle_swapped);
+    if (!table && type == MIXPREC_E5M2) {
+        *first = _mm512_permutexvar_epi16(evens_then_odds, _mm512_slli_epi16(codes, 8));
+        *second = _mm512_permutexvar_epi16(evens_then_odds, _mm512_and_si512(codes, high_byte));
+        return;
     }
+    if (table)
+        mixprec_fp8_to_bf16_avx512_(&low, &high, codes, table);
+    else
+        mixprec_e4m3_to_bf16_avx512_(&low, &high, codes);
+    *first = _mm512_ternarylogic_epi32(_mm512_slli_epi16(high, 8), low, low_byte, 0xF8);
+    *second = _mm512_ternarylogic_epi32(_mm512_srli_epi16(low, 8), high, high_byte, 0xF8);
 }
 
-/* Number k of each row: of halves, or of a line of f16 transposed in units of 2. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_half_avx512_(const __m512i *halves, size_t k,
-                                                                  const mixprec_dtype type) {
-    const char *from = (const char *)halves + (type == MIXPREC_F16 ? k * 32 : k % 2 * 64 + k / 2 * 32);
-    __m512 x = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)from));
-    return type == MIXPREC_E4M3 ? _mm512_mul_ps(x, _mm512_set1_ps(256.0f)) : x;
+/* Number k of each row: of such f16, or of a line of f16 transposed in units of 2. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_half_avx512_(const __m512i *halves, size_t k) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)halves + k));
+}
+/* Number k, 0 or 1, of each word of bf16. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_brain_avx512_(__m512i words, size_t k) {
+    return _mm512_castsi512_ps(k ? _mm512_and_si512(words, _mm512_set1_epi32((int)0xFFFF0000u))
+                                 : _mm512_slli_epi32(words, 16));
 }
 
 /* Writes transposed lines to a panel, at most n rows of it. All 16 columns are written: those beyond the panel's width
@@ -6752,19 +6781,20 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
                                                                       const size_t per_word) {
     size_t q, i;
     for (q = 0; q * per_word < n; q++) {
-        const __m512i word = r[2 * q];
-        __m512i halves[2];
+        __m512i word[2];
         __m512 x[4];
-        if (type == MIXPREC_F32)
-            x[0] = _mm512_castsi512_ps(word);
-        else if (type == MIXPREC_BF16) {
-            x[0] = _mm512_castsi512_ps(_mm512_slli_epi32(word, 16));
-            x[1] = _mm512_castsi512_ps(_mm512_and_si512(word, _mm512_set1_epi32((int)0xFFFF0000u)));
-        } else {
-            if (type != MIXPREC_F16)
-                mixprec_split_fp8_avx512_(halves, word, type);
-            MIXPREC_UNROLL_ for (i = 0; i < per_word; i++) x[i] =
-                mixprec_half_avx512_(type == MIXPREC_F16 ? &r[2 * q] : halves, i, type);
+        word[0] = r[2 * q];
+        if (per_word == 4)
+            mixprec_split_fp8_avx512_(&word[0], &word[1], word[0], type, NULL);
+        MIXPREC_UNROLL_ for (i = 0; i < per_word; i++) {
+            if (type == MIXPREC_F32)
+                x[i] = _mm512_castsi512_ps(word[0]);
+            else if (type == MIXPREC_F16)
+                x[i] = mixprec_half_avx512_(&r[2 * q], i);
+            else if (type == MIXPREC_E5M2)
+                x[i] = mixprec_half_avx512_(word, i);
+            else
+                x[i] = mixprec_brain_avx512_(word[i / 2], i % 2);
         }
         for (i = 0; i < per_word && q * per_word + i < n; i++, dst += width)
             _mm512_storeu_ps(dst, x[i]);
@@ -6841,17 +6871,26 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
-/* 64 codes as bf16, two in each 32 bits: bytes 0 and 2, then 1 and 3. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_pairs_avx512_(__m512i pairs[2], __m512i codes,
-                                                                        const uint64_t *table) {
-    __m512i low, high;
-    mixprec_fp8_to_bf16_avx512_(&low, &high, codes, table);
-    pairs[0] = _mm512_ternarylogic_epi32(_mm512_slli_epi16(high, 8), low, _mm512_set1_epi16(0xFF), 0xF8);
-    pairs[1] = _mm512_ternarylogic_epi32(_mm512_srli_epi16(low, 8), high, _mm512_set1_epi16((short)0xFF00), 0xF8);
+/* A line of 64 bytes of fp8 of each of 32 or 64 columns, `words` as mixprec_direct_thin_body_avx512_ transposes them,
+   as 16 bits in the order that they have there. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to, const __m512i *words, size_t count,
+                                                                    mixprec_dtype type, const uint64_t *table) {
+    __m512i registers[4];
+    size_t i, j;
+    if (table)
+        mixprec_fp8_registers_avx512_(registers, table);
+#define MIXPREC_ROW_(condition, dtype, table)                                                                          \
+    if (condition)                                                                                                     \
+        for (i = 0; i < count; i += 2, to += 4)                                                                        \
+            MIXPREC_UNROLL_ for (j = 0; j < 2; j++)                                                                    \
+                mixprec_split_fp8_avx512_(&to[j], &to[j + 2], words[i + j], dtype, table);
+    MIXPREC_ROW_(table, MIXPREC_NONE, registers)
+    else MIXPREC_ROW_(type == MIXPREC_E4M3, MIXPREC_E4M3, NULL) else MIXPREC_ROW_(1, MIXPREC_E5M2, NULL)
+#undef MIXPREC_ROW_
 }
 
 /* Of rows with `vectors` sums each, to t as many rows and columns as there are. Not inlined: once in a chunk the call
-   costs nothing, and the 24 kernels below are a fifth shorter. */
+   costs nothing, and the 15 kernels below are a fifth shorter. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t, size_t ldt, const __m512 *sums,
                                                                        size_t rows, size_t columns, size_t vectors,
                                                                        int first) {
@@ -6871,19 +6910,24 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t,
    share few sets of the L1 cache, and of two halves the second would have to come again, at half the speed. The end of
    a chunk may lie within one. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
-mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype type, const int lookup,
+mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype form, mixprec_dtype type,
                                  const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
                                  size_t width, const char *b, size_t stride, float *t, size_t ldt, int first) {
-    const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t per_word = 4 / size, row_bytes = depth * size, lead = 384;
+    const int narrow = form != MIXPREC_F32 && mixprec_size_of_(type) == 1; /* 8 bits, widened to `form` */
+    const int shift = form == MIXPREC_F32 ? 2 : !narrow;                   /* log2 of bytes */
+    const size_t row_bytes = depth << shift, lead = 384;
     const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
-    const __m512i upper_half = _mm512_set1_epi32((int)0xFFFF0000u);
-    __m512i words[64], halves[128];
+    /* Two vectors of columns side by side, then the next two. */
+    __m512i words[64], wide[128];
+    const __m512i *const lines = narrow ? wide : words;
+    const size_t pair = narrow ? 64 : 32;
     __m512 sums[MIXPREC_DIRECT_THIN_ROWS_ * 4];
+    /* times 0 they change no sum, not even -0 */
+    static const float minus_zeros[MIXPREC_DIRECT_THIN_ROWS_] = {-0.0f, -0.0f, -0.0f, -0.0f};
     size_t at = 0, line = 0, line_end = 0;
     int i, j;
     for (; at < row_bytes; first = 0) {
-        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
+        const size_t end = mixprec_min_(at + ((size_t)MIXPREC_GEMM_KBLOCK << shift), row_bytes);
         __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
             _mm512_setzero_ps();
@@ -6900,45 +6944,42 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 for (q = 0; q < (size_t)vectors; q++) {
                     const size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
                     const char *from = b + at + q * 16 * stride, *later = ahead + q * 16 * stride;
-                    if (type == MIXPREC_F16)
+                    if (form == MIXPREC_F16 && !narrow)
                         mixprec_transpose_halves_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
                                                          line_end - line);
                     else
                         mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
                                                   line_end - line, 0);
                 }
-                for (q = 0; q < (size_t)vectors * 16 && (type == MIXPREC_E4M3 || type == MIXPREC_E5M2); q++) {
-                    if (lookup)
-                        mixprec_direct_pairs_avx512_(halves + q * 2, words[q], table);
-                    else
-                        mixprec_split_fp8_avx512_(halves + q * 2, words[q], type);
-                }
+                if (narrow)
+                    mixprec_direct_widen_avx512_(wide, words, (size_t)vectors * 16, type, table);
             }
-            stop = mixprec_min_(end, line_end) - line;
-            for (q = (at - line) / 4; q * 4 < stop; q++) {
-                MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) {
-                    if (q * 4 + k * size < stop) {
+            stop = (mixprec_min_(end, line_end) - line) >> shift;
+            at = (at - line) >> shift;
+            for (q = at; q < stop; q += form == MIXPREC_F32 ? 1 : 2) {
+                const __m512i *const from = lines + (form == MIXPREC_F32 ? 2 * q : q);
+                const int odd = stop - q == 1; /* at the end of the rows, with zeros after it */
+                const float *row = a;
+                MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                    if (k == 0 || form != MIXPREC_F32) {
                         __m512 x[4];
                         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                            const size_t word = (size_t)(j / 2 * 32 + j % 2) + 2 * q;
-                            if (type == MIXPREC_F32)
-                                x[j] = _mm512_castsi512_ps(words[word]);
-                            else if (type == MIXPREC_BF16 || lookup) {
-                                const __m512i pair = lookup ? halves[word * 2 + k % 2] : words[word];
-                                x[j] = _mm512_castsi512_ps((lookup ? k / 2 : k) ? _mm512_and_si512(pair, upper_half)
-                                                                                : _mm512_slli_epi32(pair, 16));
-                            } else if (type == MIXPREC_F16)
-                                x[j] = mixprec_half_avx512_(words + word, k, type);
+                            const __m512i *const word = from + (size_t)(j / 2) * pair + j % 2;
+                            if (form == MIXPREC_F32)
+                                x[j] = _mm512_castsi512_ps(*word);
+                            else if (form == MIXPREC_F16)
+                                x[j] = mixprec_half_avx512_(word, k);
                             else
-                                x[j] = mixprec_half_avx512_(halves + word * 2, k, type);
+                                x[j] = mixprec_brain_avx512_(*word, k);
                         }
                         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
-                        a += width;
+                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(row[i]), x[j], s[i][j]);
+                        row = odd ? minus_zeros : row + width;
                     }
                 }
+                a += form == MIXPREC_F32 || odd ? width : 2 * width;
             }
-            at = line + stop;
+            at = line + (stop << shift);
         }
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) sums[i * vectors + j] =
             s[i][j];
@@ -6954,33 +6995,29 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
-        switch (table ? MIXPREC_NONE : type) { /* MIXPREC_NONE: looked up */
-#define MIXPREC_BODY_(some, vectors, dtype, lookup)                                                                    \
-    mixprec_direct_thin_body_avx512_(some, vectors, dtype, lookup, table, rows, there, depth, a, width, b, stride, t,  \
+#define MIXPREC_BODY_(some, vectors, form)                                                                             \
+    mixprec_direct_thin_body_avx512_(some, vectors, form, type, table, rows, there, depth, a, width, b, stride, t,     \
                                      ldt, first)
-#define MIXPREC_ROW_(label, dtype, lookup)                                                                             \
-    case label:                                                                                                        \
-        if (rows == 1 && there <= 32)                                                                                  \
-            MIXPREC_BODY_(1, 2, dtype, lookup);                                                                        \
-        else if (rows == 1)                                                                                            \
-            MIXPREC_BODY_(1, 4, dtype, lookup);                                                                        \
-        else if (there <= 32)                                                                                          \
-            MIXPREC_BODY_(4, 2, dtype, lookup);                                                                        \
-        else if (rows == 2)                                                                                            \
-            MIXPREC_BODY_(2, 4, dtype, lookup);                                                                        \
-        else                                                                                                           \
-            MIXPREC_BODY_(4, 4, dtype, lookup);                                                                        \
-        break;
-            MIXPREC_ROW_(MIXPREC_F32, MIXPREC_F32, 0)
-            MIXPREC_ROW_(MIXPREC_F16, MIXPREC_F16, 0)
-            MIXPREC_ROW_(MIXPREC_BF16, MIXPREC_BF16, 0)
-            MIXPREC_ROW_(MIXPREC_E4M3, MIXPREC_E4M3, 0)
-            MIXPREC_ROW_(MIXPREC_E5M2, MIXPREC_E5M2, 0)
-            MIXPREC_ROW_(MIXPREC_NONE, MIXPREC_E4M3, 1)
-#undef MIXPREC_ROW_
-#undef MIXPREC_BODY_
-        default: break;
+#define MIXPREC_FORM_(form)                                                                                            \
+    if (rows == 1 && there <= 32)                                                                                      \
+        MIXPREC_BODY_(1, 2, form);                                                                                     \
+    else if (rows == 1)                                                                                                \
+        MIXPREC_BODY_(1, 4, form);                                                                                     \
+    else if (there <= 32)                                                                                              \
+        MIXPREC_BODY_(4, 2, form);                                                                                     \
+    else if (rows == 2)                                                                                                \
+        MIXPREC_BODY_(2, 4, form);                                                                                     \
+    else                                                                                                               \
+        MIXPREC_BODY_(4, 4, form);
+        if (type == MIXPREC_F32) {
+            MIXPREC_FORM_(MIXPREC_F32)
+        } else if (type == MIXPREC_BF16 || type == MIXPREC_E4M3 || table) {
+            MIXPREC_FORM_(MIXPREC_BF16)
+        } else {
+            MIXPREC_FORM_(MIXPREC_F16)
         }
+#undef MIXPREC_FORM_
+#undef MIXPREC_BODY_
     }
 }
 
@@ -7066,6 +7103,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
     const char *from = d->b;
     size_t depth = d->depth, left, width = d->width;
     float edge[4 * 16];
+    __m512i table[4];
     __m512 s[16];
     __m256 h[16]; /* in the place of s for 8 lanes */
     int c, q;
@@ -7121,7 +7159,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
                 switch (d->table ? MIXPREC_NONE : type) {
                 case MIXPREC_NONE:
                     _mm_prefetch(ahead, _MM_HINT_T1);
-                    mixprec_fp8_load64_avx512_(to, next, d->table);
+                    mixprec_fp8_registers_avx512_(table, d->table);
+                    mixprec_fp8_load64_avx512_(to, next, table);
                     break;
                 case MIXPREC_F32: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F32); break;
                 case MIXPREC_F16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F16); break;

@@ -728,22 +728,24 @@ static void test_few_rows_without_vbmi(void) {
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every
    product is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
 static void test_few_rows_minus_zero(void) {
-    static double few_a[20 * 9], few_b[9 * 40], few_c[20 * 40];
-    size_t m, k, i, path;
-    int wide, trans;
-    for (wide = 0; wide < 2; wide++) {
-        const mixprec_dtype type = wide ? MIXPREC_F64 : MIXPREC_F32;
-        const double tiny = wide ? 1e-200 : 1e-30, minus_tiny = -tiny, minus_zero = -0.0;
-        const size_t size = wide ? 8 : 4;
+    static const mixprec_dtype types[] = {MIXPREC_F64,  MIXPREC_F32,  MIXPREC_F16,
+                                          MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    static double few_a[20 * 261], few_b[261 * 200], few_c[20 * 200];
+    size_t m, k, i, path, t;
+    int trans;
+    for (t = 0; t < sizeof types / sizeof *types; t++) {
+        const mixprec_dtype type = types[t], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+        const double least = sum_type == MIXPREC_F64 ? 0x1p-1074 : 0x1p-149, minus_quarter = -0.25, minus_zero = -0.0;
+        const size_t size = mixprec_dtype_size(type), sum_size = mixprec_dtype_size(sum_type);
         char want[8];
-        mixprec_convert(want, type, &minus_zero, MIXPREC_F64, 1);
+        mixprec_convert(want, sum_type, &minus_zero, MIXPREC_F64, 1);
         for (i = 0; i < sizeof few_a / sizeof *few_a; i++)
-            mixprec_convert((char *)few_a + i * size, type, &tiny, MIXPREC_F64, 1);
+            mixprec_convert((char *)few_a + i * sum_size, sum_type, &least, MIXPREC_F64, 1);
         for (i = 0; i < sizeof few_b / sizeof *few_b; i++)
-            mixprec_convert((char *)few_b + i * size, type, &minus_tiny, MIXPREC_F64, 1);
+            mixprec_convert((char *)few_b + i * size, type, &minus_quarter, MIXPREC_F64, 1);
         for (path = 0; path < (size_t)ISA_COUNT; path++)
             for (m = 1; m <= 20; m++)
-                for (k = 1; k <= 9; k++) {
+                for (k = 1; k <= 261; k = k == 9 ? 256 : k + 1) {
                     const mixprec_isa isa = all_isas[path];
                     mixprec_gemm_desc d;
                     long wrong = 0;
@@ -751,13 +753,14 @@ static void test_few_rows_minus_zero(void) {
                         continue;
                     for (trans = 0; trans < 2; trans++) {
                         memset(&d, 0, sizeof d);
-                        d.m = m, d.n = 40, d.k = k, d.isa = isa, d.trans_b = (mixprec_transpose)trans;
+                        d.m = m, d.n = 200, d.k = k, d.isa = isa, d.trans_b = (mixprec_transpose)trans;
                         d.a = few_a, d.b = few_b, d.c = few_c;
-                        d.a_type = d.b_type = d.c_type = type;
+                        d.a_type = d.c_type = sum_type;
+                        d.b_type = type;
                         memset(few_c, 0x55, sizeof few_c);
                         CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
-                        for (i = 0; i < m * 40; i++)
-                            wrong += memcmp((const char *)few_c + i * size, want, size) != 0;
+                        for (i = 0; i < m * 200; i++)
+                            wrong += memcmp((const char *)few_c + i * sum_size, want, sum_size) != 0;
                         CHECK(!wrong, "%s, m %zu, k %zu, trans %d, %s: %ld are not -0", path_name(isa), m, k, trans,
                               mixprec_dtype_name(type), wrong);
                     }
