@@ -792,6 +792,79 @@ static void test_large_shapes(void) {
         }
 }
 
+static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data) {
+    size_t i;
+    (void)context;
+    for (i = 0; i < tasks; i++)
+        task(data, i);
+}
+
+/* A C larger than the caches may be written in another way, from lines of the cache on. A band of its rows is not, and
+   must have the same bits. */
+static void test_large_c(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_F32, MIXPREC_F64};
+    enum { M = 1030, K = 5, BAND = 100 };
+    size_t path, t, i;
+    for (path = 0; path < (size_t)ISA_COUNT; path++)
+        for (t = 0; t < 3; t++)
+            for (i = 0; i < (test_quick ? 4 : 12); i++) {
+                const mixprec_dtype type = types[t], c_type = type == MIXPREC_F64 ? type : MIXPREC_F32;
+                const size_t size = mixprec_dtype_size(type), c_size = mixprec_dtype_size(c_type);
+                const size_t n = (i % 2 ? 4099u : 4160u) * 4 / c_size, gap = i % 2 ? 4112 * 4 / c_size - n : 0;
+                const size_t before = i / 2 % 3 * (20 / c_size), odd = i == 3 || i > 8; /* odd: ldc is no whole lines */
+                const size_t ldc = n + gap + odd, bytes = (before + M * ldc) * c_size;
+                char *got = (char *)malloc(bytes + 128), *want = (char *)malloc(bytes + 128);
+                char *whole = (char *)(((uintptr_t)got + 63) / 64 * 64),
+                     *bands = (char *)(((uintptr_t)want + 63) / 64 * 64);
+                char *few_a = (char *)malloc(M * K * size), *wide_b = (char *)malloc(K * n * size);
+                void *packed = NULL;
+                size_t row;
+                mixprec_gemm_desc d;
+                memset(&d, 0, sizeof d);
+                d.isa = all_isas[path];
+                if (runs_here(d.isa)) {
+                    for (row = 0; row < M * K || row < K * n; row++) {
+                        double x = ((double)random_below(2001) - 1000) / 1024;
+                        if (row < M * K)
+                            mixprec_convert(few_a + row * size, type, &x, MIXPREC_F64, 1);
+                        if (row < K * n)
+                            mixprec_convert(wide_b + row * size, type, &x, MIXPREC_F64, 1);
+                    }
+                    memset(whole, 0x55, bytes);
+                    memset(bands, 0x55, bytes);
+                    d.a_type = d.b_type = type, d.c_type = c_type;
+                    d.m = M, d.n = n, d.k = K, d.a = few_a, d.b = wide_b, d.ldc = ldc;
+                    d.trans_b = i % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+                    d.c = whole + before * c_size;
+                    d.threads = i % 4 == 1 ? 3 : 0;
+                    d.parallel_for = in_turn;
+                    if (i % 4 == 2) {
+                        size_t packed_size = 0;
+                        CHECK(mixprec_gemm_pack_b_size(&d, &packed_size) == MIXPREC_OK, "status");
+                        packed = malloc(packed_size);
+                        CHECK(mixprec_gemm_pack_b(&d, packed, packed_size) == MIXPREC_OK, "status");
+                        d.b = packed;
+                        d.packed_size = packed_size;
+                    }
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                    for (row = 0; row < M; row += BAND) {
+                        d.m = row + BAND < M ? BAND : M - row;
+                        d.a = few_a + row * K * size;
+                        d.c = bands + (before + row * ldc) * c_size;
+                        CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                    }
+                    CHECK(!memcmp(whole, bands, bytes),
+                          "%s, %s, n %zu, ldc %zu, %zu bytes behind a line: not as in bands", path_name(d.isa),
+                          mixprec_dtype_name(type), n, ldc, before * c_size);
+                }
+                free(got);
+                free(want);
+                free(few_a);
+                free(wide_b);
+                free(packed);
+            }
+}
+
 static void test_alpha_beta(void) {
     static const mixprec_dtype types[][3] = {
         {MIXPREC_F16, MIXPREC_F16, MIXPREC_F16},  {MIXPREC_F32, MIXPREC_F32, MIXPREC_F32},
@@ -1584,6 +1657,7 @@ int main(int argc, char **argv) {
         {"gemm: few sums of a long k", test_few_sums},
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
+        {"gemm: a C larger than the caches", test_large_c},
 #if defined(MIXPREC_HAS_AVX512_)
         {"gemm: few rows, without AVX512_VBMI", test_few_rows_without_vbmi},
 #endif
