@@ -4601,7 +4601,8 @@ mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide, const
                 __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
                 if (!first && !carry)
                     sum = mixprec_add_avx2_(_mm256_loadu_ps((const float *)(const void *)(to + 32 * j)), sum, wide);
-                if (first == MIXPREC_TILE_STREAM_ && !carry && !masked)
+                if (rows == MIXPREC_TILE_ROWS_AVX2_ && vectors == 2 && !carry && !masked &&
+                    first == MIXPREC_TILE_STREAM_)
                     _mm256_stream_ps((float *)(void *)(to + 32 * j), sum);
                 else
                     _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
@@ -6405,6 +6406,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, siz
                                                                     size_t rows_there, const __mmask16 lanes[2],
                                                                     int first) {
     int i, j;
+    if (rows == MIXPREC_TILE_ROWS_AVX512_ && vectors == 2 && first == MIXPREC_TILE_STREAM_ && lanes[1] == 0xFFFF) {
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++, t += stride) {
+            if ((size_t)i == rows_there)
+                break;
+            _mm512_stream_ps((float *)(void *)t, s[i][0]);
+            _mm512_stream_ps((float *)(void *)(t + 64), s[i][1]);
+        }
+        return;
+    }
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++, t += stride) {
         if ((size_t)i == rows_there)
             break;
@@ -6412,10 +6422,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, siz
             __m512 sum = s[i][j];
             if (!first)
                 sum = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes[j], t + 64 * j), sum, wide);
-            if (first == MIXPREC_TILE_STREAM_ && lanes[j] == 0xFFFF)
-                _mm512_stream_ps((float *)(void *)(t + 64 * j), sum);
-            else
-                _mm512_mask_storeu_ps(t + 64 * j, lanes[j], sum);
+            _mm512_mask_storeu_ps(t + 64 * j, lanes[j], sum);
         }
     }
 }
