@@ -806,8 +806,11 @@ static void test_large_c(void) {
     enum { M = 1030, K = 5, BAND = 100 };
     size_t path, t, i;
     for (path = 0; path < (size_t)ISA_COUNT; path++)
-        for (t = 0; t < 3; t++)
-            for (i = 0; i < (test_quick ? 4 : 12); i++) {
+        for (t = 0; t < 3; t++) {
+            const int x86 =
+                all_isas[path] != MIXPREC_ISA_C && all_isas[path] != MIXPREC_ISA_NEON; /* others do not yet */
+            const size_t layouts = !test_quick ? 12 : x86 ? 4 : 1;
+            for (i = 0; i < layouts; i++) {
                 const mixprec_dtype type = types[t], c_type = type == MIXPREC_F64 ? type : MIXPREC_F32;
                 const size_t size = mixprec_dtype_size(type), c_size = mixprec_dtype_size(c_type);
                 const size_t n = (i % 2 ? 4099u : 4160u) * 4 / c_size, gap = i % 2 ? 4112 * 4 / c_size - n : 0;
@@ -863,6 +866,7 @@ static void test_large_c(void) {
                 free(wide_b);
                 free(packed);
             }
+        }
 }
 
 static void test_alpha_beta(void) {
