@@ -6745,12 +6745,8 @@ MIXPREC_AVX512_ static void mixprec_transpose_halves_avx512_(__m512i r[32], cons
     mixprec_transpose_body_avx512_(r, src, ahead, stride, rows, bytes, 0, 1);
 }
 
-/* The fp8 codes in 4 bytes of each of 16 rows as 16 bits in the order of k, two in each word of `first`, then of
-   `second`.
-
-   E5M2 becomes f16, by way of memory for mixprec_half_avx512_: Zen 4 widens numbers from memory twice as fast as from a
-   register. The rest becomes bf16, with `table` in registers or, without VBMI, e4m3 byte by byte: 16 times the code
-   without its sign plus 120 for the exponent, but for subnormals and NaN. */
+/* As mixprec_fp8_to_bf16_avx512_, e4m3 without a table: byte by byte 16 times the code without its sign, plus 120 for
+   the exponent, but for subnormals and NaN. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_e4m3_to_bf16_avx512_(__m512i *low, __m512i *high, __m512i codes) {
     const __m512i low_subnormals = _mm512_set1_epi64(0x60402000C0800000);
     const __m512i high_subnormals = _mm512_set1_epi64(0x3C3C3C3C3B3B3B00); /* k * 2^-9 */
@@ -6765,6 +6761,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_e4m3_to_bf16_avx512_(__m512i 
     x = _mm512_mask_mov_epi8(x, nan, _mm512_set1_epi8(0x7F));
     *high = _mm512_ternarylogic_epi32(x, codes, _mm512_set1_epi8((char)0x80), 0xF8); /* x | (codes & 0x80) */
 }
+
+/* The fp8 codes in 4 bytes of each of 16 rows as 16 bits in the order of k, two in each word of `first`, then of
+   `second`. E5M2 without a table becomes f16, by way of memory for mixprec_half_avx512_: Zen 4 widens numbers from
+   memory twice as fast as from a register. The rest becomes bf16. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_fp8_avx512_(__m512i *first, __m512i *second, __m512i codes,
                                                                      const mixprec_dtype type, const __m512i *table) {
     const __m512i middle_swapped = _mm512_set4_epi32(0x0F0D0E0C, 0x0B090A08, 0x07050604, 0x03010200);
@@ -6895,20 +6895,24 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 
 /* A line of 64 bytes of fp8 of each of 32 or 64 columns, `words` as mixprec_direct_thin_body_avx512_ transposes them,
    as 16 bits in the order that they have there. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_body_avx512_(__m512i *to, const __m512i *words,
+                                                                             size_t count, const mixprec_dtype type,
+                                                                             const __m512i *table) {
+    size_t i, j;
+    for (i = 0; i < count; i += 2, to += 4)
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+            mixprec_split_fp8_avx512_(&to[j], &to[j + 2], words[i + j], type, table);
+}
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to, const __m512i *words, size_t count,
                                                                     mixprec_dtype type, const uint64_t *table) {
-    __m512i registers[4];
-    size_t i, j;
-    if (table)
+    if (table) {
+        __m512i registers[4];
         mixprec_fp8_registers_avx512_(registers, table);
-#define MIXPREC_ROW_(condition, dtype, table)                                                                          \
-    if (condition)                                                                                                     \
-        for (i = 0; i < count; i += 2, to += 4)                                                                        \
-            MIXPREC_UNROLL_ for (j = 0; j < 2; j++)                                                                    \
-                mixprec_split_fp8_avx512_(&to[j], &to[j + 2], words[i + j], dtype, table);
-    MIXPREC_ROW_(table, MIXPREC_NONE, registers)
-    else MIXPREC_ROW_(type == MIXPREC_E4M3, MIXPREC_E4M3, NULL) else MIXPREC_ROW_(1, MIXPREC_E5M2, NULL)
-#undef MIXPREC_ROW_
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_NONE, registers);
+    } else if (type == MIXPREC_E4M3)
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E4M3, NULL);
+    else
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E5M2, NULL);
 }
 
 /* Of rows with `vectors` sums each, to t as many rows and columns as there are. Not inlined: once in a chunk the call
@@ -6944,7 +6948,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
     const __m512i *const lines = narrow ? wide : words;
     const size_t pair = narrow ? 64 : 32;
     __m512 sums[MIXPREC_DIRECT_THIN_ROWS_ * 4];
-    /* times 0 they change no sum, not even -0 */
+    /* Times 0 they change no sum, not even -0. */
     static const float minus_zeros[MIXPREC_DIRECT_THIN_ROWS_] = {-0.0f, -0.0f, -0.0f, -0.0f};
     size_t at = 0, line = 0, line_end = 0;
     int i, j;
