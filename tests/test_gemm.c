@@ -803,7 +803,7 @@ static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t
    must have the same bits. */
 static void test_large_c(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_F32, MIXPREC_F64};
-    enum { M = 1030, K = 5, BAND = 100 };
+    enum { M = 1030, K = 5, BAND = 100, WORKSPACE = 4 << 20 };
     size_t path, t, i;
     for (path = 0; path < (size_t)ISA_COUNT; path++)
         for (t = 0; t < 3; t++) {
@@ -820,7 +820,7 @@ static void test_large_c(void) {
                 char *whole = (char *)(((uintptr_t)got + 63) / 64 * 64),
                      *bands = (char *)(((uintptr_t)want + 63) / 64 * 64);
                 char *few_a = (char *)malloc(M * K * size), *wide_b = (char *)malloc(K * n * size);
-                void *packed = NULL;
+                void *packed = NULL, *workspace = malloc(WORKSPACE);
                 size_t row;
                 mixprec_gemm_desc d;
                 memset(&d, 0, sizeof d);
@@ -849,6 +849,8 @@ static void test_large_c(void) {
                         d.b = packed;
                         d.packed_size = packed_size;
                     }
+                    d.workspace_size = WORKSPACE;
+                    d.workspace = workspace;
                     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
                     for (row = 0; row < M; row += BAND) {
                         d.m = row + BAND < M ? BAND : M - row;
@@ -865,6 +867,7 @@ static void test_large_c(void) {
                 free(few_a);
                 free(wide_b);
                 free(packed);
+                free(workspace);
             }
         }
 }
