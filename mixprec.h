@@ -458,8 +458,8 @@ typedef struct mixprec_gemm_desc {
     size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
     mixprec_parallel_for parallel_for; /* NULL: this thread alone */
     void *parallel_context;            /* its first argument */
-    size_t threads;                    /* into how many tasks to split for parallel_for; 0: 1 */
-    void *workspace;                   /* NULL: stack, or the allocator. Any alignment. */
+    size_t threads;                    /* into how many tasks to split at most; for one, parallel_for is not called */
+    void *workspace;                   /* NULL: stack, or the allocator. Any alignment; apart from all else here. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
 
@@ -1336,7 +1336,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
 
    Also: MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA, MIXPREC_ERR_WORKSPACE, MIXPREC_ERR_ACTIVATION,
    MIXPREC_ERR_TRIANGLE, MIXPREC_ERR_RANGE, MIXPREC_ERR_SCALE (a value), MIXPREC_ERR_LEADING_DIMENSION (also of the
-   scales), MIXPREC_ERR_OVERLAP (also between the matrices of C, and C with bias or scales), MIXPREC_ERR_PACKED. */
+   scales), MIXPREC_ERR_OVERLAP (also between the matrices of C, C with bias or scales, and the workspace with
+   any of them), MIXPREC_ERR_PACKED. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (with few
@@ -13010,8 +13011,17 @@ static int mixprec_are_scales_(const float *values, const mixprec_extent_ *exten
     return 1;
 }
 
-/* What a descriptor's pointers point to: the matrices of one product, the scales, the bias. */
-enum { MIXPREC_A_, MIXPREC_B_, MIXPREC_C_, MIXPREC_SCALE_A_, MIXPREC_SCALE_B_, MIXPREC_BIAS_, MIXPREC_EXTENTS_ };
+/* What a descriptor's pointers point to: the matrices of one product, the scales, the bias, the workspace. */
+enum {
+    MIXPREC_A_,
+    MIXPREC_B_,
+    MIXPREC_C_,
+    MIXPREC_SCALE_A_,
+    MIXPREC_SCALE_B_,
+    MIXPREC_BIAS_,
+    MIXPREC_WORKSPACE_,
+    MIXPREC_EXTENTS_
+};
 
 /* The head of a packed B. */
 typedef struct mixprec_packed_ {
@@ -13129,7 +13139,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     if (same && d->a_type == d->b_type && d->lda == d->ldb && d->trans_a != d->trans_b && d->m == d->n && !d->row_end &&
         !d->packed_size && d->triangle == MIXPREC_FULL && !plan->add_c && !d->bias && !d->scale_a.values &&
         !d->scale_b.values && d->round != MIXPREC_ROUND_STOCHASTIC && !plan->nothing) {
+    extents[MIXPREC_WORKSPACE_] = extents[MIXPREC_BIAS_];
         d->triangle = MIXPREC_LOWER;
+    extents[MIXPREC_WORKSPACE_].bytes = extents[MIXPREC_WORKSPACE_].width = d->workspace_size;
         plan->mirror = 1;
     }
     plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
@@ -13212,7 +13224,25 @@ static size_t mixprec_gemm_span_(const mixprec_gemm_desc *d, int x, size_t bytes
     return (size_t)(high - low) + bytes;
 }
 
-/* Are all pointers there, and is C apart from all that is read and from itself? */
+/* Does a matrix x of the batch share memory with `other`? */
+static int mixprec_gemm_meets_(const mixprec_gemm_desc *d, int x, const mixprec_extent_ *extent, const void *other,
+                               const mixprec_extent_ *other_extent) {
+    const char *low;
+    const size_t span = mixprec_gemm_span_(d, x, extent->bytes, &low);
+    size_t i;
+    for (i = 0; i < d->batch && mixprec_overlap_(low, span, other, other_extent->bytes); i++) {
+        mixprec_gemm_desc product;
+        mixprec_gemm_product_(d, i, &product);
+        if (mixprec_matrices_overlap_(x == MIXPREC_A_   ? product.a
+                                      : x == MIXPREC_B_ ? product.b
+                                                        : product.c,
+                                      extent, other, other_extent))
+            return 1;
+    }
+    return 0;
+}
+
+/* Are all pointers there, and is C apart from all that is read and from itself, and the workspace from everything? */
 static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, const mixprec_gemm_plan_ *plan,
                                                    const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     const void *single[MIXPREC_EXTENTS_];
@@ -13243,12 +13273,16 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
     single[MIXPREC_SCALE_A_] = d->scale_a.values;
     single[MIXPREC_SCALE_B_] = d->scale_b.values;
     single[MIXPREC_BIAS_] = d->bias;
-    for (x = MIXPREC_B_; x <= MIXPREC_BIAS_; x++)
-        for (i = 0; i < d->batch && single[x] && mixprec_overlap_(c_low, c_span, single[x], extents[x].bytes); i++) {
-            mixprec_gemm_product_(d, i, &left);
-            if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], single[x], &extents[x]))
-                return MIXPREC_ERR_OVERLAP;
-        }
+    single[MIXPREC_WORKSPACE_] = d->workspace;
+    for (x = MIXPREC_B_; x <= MIXPREC_WORKSPACE_; x++)
+        if (single[x] && mixprec_gemm_meets_(d, MIXPREC_C_, &extents[MIXPREC_C_], single[x], &extents[x]))
+            return MIXPREC_ERR_OVERLAP;
+    for (x = MIXPREC_A_; x <= MIXPREC_B_ && d->workspace && !plan->nothing; x++)
+        if (mixprec_gemm_meets_(d, x, &extents[x], d->workspace, &extents[MIXPREC_WORKSPACE_]))
+            return MIXPREC_ERR_OVERLAP;
+    for (x = MIXPREC_SCALE_A_; x <= MIXPREC_BIAS_ && d->workspace; x++)
+        if (single[x] && mixprec_overlap_(single[x], extents[x].bytes, d->workspace, d->workspace_size))
+            return MIXPREC_ERR_OVERLAP;
     /* The matrices of C among themselves: nothing to do where each begins after the one before has ended. */
     for (i = 1; i < d->batch && ascending; i++) {
         mixprec_gemm_product_(d, i - 1, &left);

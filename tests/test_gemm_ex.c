@@ -1633,6 +1633,94 @@ static void test_overlap(void) {
     CHECK(interleaved > 100, "%ld interleaved", interleaved);
 }
 
+/* An operand that has a byte in the workspace is an error, whichever; one that is apart from it is none. */
+static void test_workspace_overlap(void) {
+    enum { WITH_A, WITH_B, WITH_C, WITH_BIAS, WITH_SCALES_A, WITH_SCALES_B, WITH_PACKED, WITH_COUNT };
+    static uint64_t memory[20000], others[WITH_COUNT][512];
+    long t, refused[WITH_COUNT] = {0}, allowed[WITH_COUNT] = {0};
+    int with;
+    oracle_random_state = 14;
+    for (t = 0; t < (test_quick ? 4000 : 40000); t++) {
+        const size_t m = 1 + random_below(5), n = 1 + random_below(5), k = 1 + random_below(5);
+        const size_t rows[] = {m, k, m, 1, 1, 1, 1}, columns[] = {k, n, n, n, 1, 1, 1};
+        unsigned char *const workspace = (unsigned char *)memory + 8192 + random_below(64), *at;
+        const size_t workspace_size = 65536 + random_below(64);
+        size_t size, bytes, packed_size, count = 1, gap = 0, stride = 0, l, r;
+        int shares = 0;
+        mixprec_status got;
+        mixprec_gemm_desc d;
+        memset(&d, 0, sizeof d);
+        memset(others, 0x3F, sizeof others); /* fit to be scales, too */
+        with = (int)random_below(WITH_COUNT);
+        d.m = m;
+        d.n = n;
+        d.k = k;
+        d.a_type = PICK(all_dtypes);
+        d.b_type = PICK(all_dtypes);
+        d.c_type = PICK(all_dtypes);
+        d.bias_type = PICK(all_dtypes);
+        d.a = others[WITH_A];
+        d.b = others[WITH_B];
+        d.c = others[WITH_C];
+        d.batch = 1 + random_below(3);
+        size = with == WITH_A      ? size_of(d.a_type)
+               : with == WITH_B    ? size_of(d.b_type)
+               : with == WITH_C    ? size_of(d.c_type)
+               : with == WITH_BIAS ? size_of(d.bias_type)
+                                   : 4;
+        if (with <= WITH_C) {
+            gap = random_below(4);
+            count = d.batch;
+            stride = rows[with] * (columns[with] + gap) + random_below(9);
+        }
+        bytes = ((count - 1) * stride + (rows[with] - 1) * (columns[with] + gap) + columns[with]) * size;
+        CHECK(mixprec_gemm_pack_b_size(&d, &packed_size) == MIXPREC_OK, "size of the packed B");
+        if (with == WITH_PACKED) {
+            d.a_type = d.b_type; /* f64 goes with f64 only */
+            bytes = packed_size;
+            size = 8;
+        }
+        at = workspace + (one_in(2) ? workspace_size : 0);
+        at = (unsigned char *)memory +
+             ((size_t)(at - (unsigned char *)memory) - bytes + random_below(2 * bytes)) / 8 * 8;
+        for (l = 0; l < count; l++)
+            for (r = 0; r < rows[with]; r++) {
+                const unsigned char *row = at + (l * stride + r * (columns[with] + gap)) * size;
+                const size_t width = with == WITH_PACKED ? bytes : columns[with] * size;
+                shares |= row < workspace + workspace_size && row + width > workspace;
+            }
+        memset(at, 0x3F, bytes);
+        if (with == WITH_A)
+            d.a = at, d.lda = columns[with] + gap, d.stride_a = stride;
+        else if (with == WITH_B)
+            d.b = at, d.ldb = columns[with] + gap, d.stride_b = stride;
+        else if (with == WITH_C)
+            d.c = at, d.ldc = columns[with] + gap, d.stride_c = stride;
+        else if (with == WITH_BIAS)
+            d.bias = at;
+        else if (with == WITH_SCALES_A)
+            d.scale_a.values = (const float *)(const void *)at;
+        else if (with == WITH_SCALES_B)
+            d.scale_b.values = (const float *)(const void *)at;
+        else {
+            CHECK(mixprec_gemm_pack_b(&d, at, packed_size) == MIXPREC_OK, "pack_b");
+            d.b = at;
+            d.packed_size = packed_size;
+        }
+        d.workspace = workspace;
+        d.workspace_size = workspace_size;
+        got = mixprec_gemm_ex(&d);
+        if (shares)
+            CHECK(got == MIXPREC_ERR_OVERLAP, "workspace, with %d: got %d", with, (int)got);
+        else if (at >= workspace + workspace_size || at + bytes <= workspace)
+            CHECK(got == MIXPREC_OK, "workspace, apart from %d: got %d", with, (int)got);
+        (shares ? refused : allowed)[with]++;
+    }
+    for (with = 0; with < WITH_COUNT; with++)
+        CHECK(refused[with] > 50 && allowed[with] > 50, "with %d: %ld refused, %ld not", with, refused[with],
+              allowed[with]);
+}
+
 /* A packed B may lie between matrices of C, as blocks from an allocator do; within one, it is refused. */
 static void test_packed_between(void) {
     static uint64_t block[64]; /* C in the first 16 words and in the last, B between */
@@ -1858,6 +1946,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: scales that are none", test_bad_scales},
         {"gemm_ex: arrays of pointers", test_bad_pointers},
         {"gemm_ex: overlap", test_overlap},
+        {"gemm_ex: overlap with the workspace", test_workspace_overlap},
         {"gemm_ex: a packed matrix between those of C", test_packed_between},
         {"gemm_ex: wrong packed matrices", test_packed_errors},
     };
