@@ -89,7 +89,9 @@
 /* [CONFIG] Macros to set before the include                                                                          */
 /* ================================================================================================================== */
 
-/* MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
+/* All but the first belong before the first include in a file, the MIXPREC_NO_ ones in every file.
+
+   MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
    MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
    MIXPREC_EXPORT           What a shared library wants before its functions: __declspec(dllexport), say, or
                             __attribute__((visibility("default"))). Default: nothing.
@@ -134,6 +136,7 @@
 #ifdef MIXPREC_STATIC
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define MIXPREC_API static __attribute__((unused))
+#define MIXPREC_STATIC_ /* as the declarations say */
 #else
 #define MIXPREC_API static
 #endif
@@ -1442,7 +1445,7 @@ MIXPREC_API mixprec_status mixprec_scaler_init_static(mixprec_scaler *scaler, fl
    interval, hysteresis >= 1; trackers not negative. Else MIXPREC_ERR_SCALE. MIXPREC_ERR_NULL. */
 MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler);
 
-/* loss * scale. Multiply the loss with it, or the gradient that starts the backward pass. */
+/* loss * scale. Multiply the loss with it, or the gradient that starts the backward pass. NULL: the loss. */
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss);
 
 /* dst[i] = grad[i] * (float)(1.0 / scale) for i < n, in fp32, to which f64 is first rounded (so it may become Inf,
@@ -1463,7 +1466,7 @@ MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, co
    (found_inf was set). Then adapts the scale. After an overflow the growth tracker restarts and one unit of hysteresis
    is used up; when none is left, scale = max((float)(scale * backoff_factor), min_scale). Otherwise the tracker counts
    up; on reaching growth_interval it restarts, the hysteresis is refilled, and scale = (float)(scale * growth_factor),
-   unless that were not finite or above max_scale, when the scale stays. Clears found_inf. */
+   unless that were not finite or above max_scale, when the scale stays. Clears found_inf. NULL: 0, and nothing else. */
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 #endif
 
@@ -1780,6 +1783,10 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_FORCE_INLINE_ static inline
 #define MIXPREC_NOINLINE_ static
 #define MIXPREC_FLATTEN_ static
+#if defined(MIXPREC_STATIC) && !defined(MIXPREC_STATIC_)
+#error "mixprec: define MIXPREC_STATIC before the first include of mixprec.h in this file"
+#endif
+
 #define MIXPREC_UNROLL_
 #elif defined(__GNUC__)
 #define MIXPREC_FORCE_INLINE_ static inline __attribute__((always_inline, unused))
@@ -13690,7 +13697,10 @@ MIXPREC_API mixprec_status mixprec_scaler_check(const mixprec_scaler *scaler) {
 
 MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss) {
     volatile float scaled = loss;
-    mixprec_fp_ environment = mixprec_fp_begin_();
+    mixprec_fp_ environment;
+    if (!scaler)
+        return loss;
+    environment = mixprec_fp_begin_();
     scaled = mixprec_scale_run_(scaled, scaler->scale);
     mixprec_fp_end_(environment);
     return scaled;
@@ -13731,8 +13741,12 @@ MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const
 }
 
 MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler) {
-    mixprec_fp_ environment = mixprec_fp_begin_();
-    int step = mixprec_scaler_update_run_(scaler);
+    mixprec_fp_ environment;
+    int step;
+    if (!scaler)
+        return 0;
+    environment = mixprec_fp_begin_();
+    step = mixprec_scaler_update_run_(scaler);
     mixprec_fp_end_(environment);
     return step;
 }

@@ -80,6 +80,9 @@ if [ "${1-}" = --quick ]; then
     check "compile: C89 is refused" refused "C99" "$CC" -std=c89 -I. -c "$work/header.c"
     check "compile: MIXPREC_MALLOC alone is refused" refused "both" "$CC" -I. "-DMIXPREC_MALLOC(n)=0" -c "$work/header.c"
     check "compile: MIXPREC_FREE alone is refused" refused "both" "$CC" -I. "-DMIXPREC_FREE(p)=0" -c "$work/header.c"
+    printf '%s\n' '#include "mixprec.h"' '#define MIXPREC_STATIC' '#define MIXPREC_IMPLEMENTATION' '#include "mixprec.h"' \
+        >"$work/late.c"
+    check "compile: MIXPREC_STATIC after the first include is refused" refused "before the first" "$CC" -I. -c "$work/late.c"
 else
     for compiler in gcc clang clang-19; do
         cxx=$(cxx_of "$compiler")

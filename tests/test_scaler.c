@@ -246,6 +246,8 @@ static void test_static_scale(void) {
         CHECK(!memcmp(&s, &before, sizeof s), "scale %g: the scaler changed", (double)bad_scales[i]);
     }
     CHECK(mixprec_scaler_init_static(NULL, 1) == MIXPREC_ERR_NULL, "NULL");
+    mixprec_scaler_init(NULL);
+    CHECK(mixprec_scaler_scale(NULL, 1.5f) == 1.5f && mixprec_scaler_update(NULL) == 0, "no scaler");
 }
 
 /* A copy and its bytes in a file are checkpoints: both go on exactly as the original does. */
