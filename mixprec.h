@@ -23,8 +23,10 @@
        With tcc, and on CPUs other than x86 and AArch64, that environment does act on GEMM, unscaling and .scale.
      - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
        bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
-     - No thread, no global state, no printing, no abort, no errno. The floating-point flags and modes of the caller
-       come back as they were. A call that returns an error has not written to its outputs.
+     - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU. The
+       floating-point flags and modes of the caller come back as they were. A call that returns an error has not
+       written to its outputs; only what a caller's `read` and `write` for checkpoints fail at in the middle may be
+       there in part.
 
    What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major
    matrices. For NVIDIA GPUs there is mixprec_cuda.cuh.
@@ -134,9 +136,9 @@
 #endif
 
 #ifdef MIXPREC_STATIC
+#define MIXPREC_STATIC_ /* as the declarations say */
 #if defined(__GNUC__) && !defined(__TINYC__)
 #define MIXPREC_API static __attribute__((unused))
-#define MIXPREC_STATIC_ /* as the declarations say */
 #else
 #define MIXPREC_API static
 #endif
@@ -158,8 +160,8 @@
 /* [TYPES] Formats, enumerations, status codes, structures                                                            */
 /* ================================================================================================================== */
 
-/* Storage types: the bits, nothing else. Four distinct structures, so that the compiler refuses to mix formats and
-   never promotes one to an integer. Layout-compatible with __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2,
+/* Storage types: the bits, nothing else. A structure for each, so that the compiler refuses to mix formats and never
+   promotes one to an integer. Layout-compatible with __half, __nv_bfloat16, __nv_fp8_e4m3, __nv_fp8_e5m2,
    _Float16. */
 typedef struct mixprec_f16 {
     uint16_t bits; /* IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits */
@@ -322,7 +324,13 @@ typedef enum mixprec_round {
     MIXPREC_ROUND_STOCHASTIC    /* up with the probability of the discarded fraction: see mixprec_encode */
 } mixprec_round;
 
-/* What becomes of a value that is too large after rounding, and of Inf. NaN stays NaN always. */
+/* What becomes of a value that is too large after rounding, and of Inf. And, whatever the policy:
+     f16, bf16, e5m2, e4m3ieee, e3m4   NaN keeps its sign and what fits of its payload; -0 stays
+     e4m3                              NaN keeps its sign; -0 stays
+     FNUZ                              NaN becomes the only one there is, -0 becomes 0
+     fp6, fp4                          NaN becomes the largest number; -0 stays
+     int8                              NaN and -0 become 0
+     E8M0                              zeros and negative numbers become NaN, what is below 2^-127 becomes 2^-127 */
 typedef enum mixprec_overflow {
     /* Inf; NaN where there is no Inf (E4M3, FNUZ, E8M0), +-max where there is neither (fp6, fp4, int8); to +-max where
        IEEE 754 says so for a directed mode */
@@ -345,7 +353,7 @@ typedef enum mixprec_isa {
 #define MIXPREC_STATUSES_(X)                                                                                           \
     X(MIXPREC_OK, "success")                                                                                           \
     X(MIXPREC_ERR_NULL, "a pointer is NULL while its size is not zero")                                                \
-    X(MIXPREC_ERR_DTYPE, "unknown dtype")                                                                              \
+    X(MIXPREC_ERR_DTYPE, "unknown dtype, or one that this function does not take")                                     \
     X(MIXPREC_ERR_ROUND, "unknown rounding mode")                                                                      \
     X(MIXPREC_ERR_OVERFLOW, "unknown overflow policy")                                                                 \
     X(MIXPREC_ERR_TRANSPOSE, "unknown transpose value")                                                                \
@@ -353,12 +361,12 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_LEADING_DIMENSION, "a leading dimension is smaller than the row it must hold")                       \
     X(MIXPREC_ERR_SIZE, "the sizes overflow size_t")                                                                   \
     X(MIXPREC_ERR_OVERLAP, "an output overlaps an input in a way that is not supported")                               \
-    X(MIXPREC_ERR_SCALE, "a scale is NaN, infinite, zero or negative")                                                 \
+    X(MIXPREC_ERR_SCALE, "a scale, or what a scaler has, is NaN, infinite, zero, negative or out of order")            \
     X(MIXPREC_ERR_WORKSPACE, "the workspace is too small")                                                             \
-    X(MIXPREC_ERR_ACTIVATION, "unknown activation")                                                                    \
+    X(MIXPREC_ERR_ACTIVATION, "unknown activation, or one that is not computed in f64")                                \
     X(MIXPREC_ERR_TRIANGLE, "unknown triangle, or C is not square, or a row range was asked for too")                  \
     X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
-    X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape or dtype")                                  \
+    X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape, dtype or instruction set")                 \
     X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")                                                       \
     X(MIXPREC_ERR_REDUCTION, "unknown reduction")                                                                      \
     X(MIXPREC_ERR_OPTIMIZER, "a hyperparameter of the optimiser makes no sense")                                       \
@@ -492,8 +500,9 @@ typedef struct mixprec_conv2d {
 /* What narrowing would do to an array; from mixprec_stats. */
 typedef struct mixprec_statistics {
     uint64_t count;
-    uint64_t nan, inf, zero;       /* elements that are that already */
-    uint64_t overflow;             /* finite elements beyond the format's largest and least finite number */
+    uint64_t nan, inf, zero;       /* elements that are that already, after .scale */
+    uint64_t overflow;             /* finite elements beyond the format's largest and least finite number; among them */
+                                   /* those that round to it, at most half a step away */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
@@ -1189,7 +1198,8 @@ MIXPREC_NARROW_FORMATS_(MIXPREC_CLASSIFY_)
 /* ================================================================================================================== */
 
 /* All functions are thread-safe as long as no two calls write to the same memory. A pointer needs no alignment beyond
-   that of its element type. On any status but MIXPREC_OK the outputs are untouched. */
+   that of its element type. On any status but MIXPREC_OK the outputs are untouched (but see mixprec_checkpoint_load).
+   An array that may be NULL needs a valid dtype all the same, unless a comment says what 0 means. */
 
 /* ---- what there is ---- */
 
@@ -1226,7 +1236,7 @@ MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
-   how many elements overflow, vanish or become subnormal, and the error. One pass, nothing but *stats is written.
+   how many elements are too large, vanish or become subnormal, and the error. One pass, nothing but *stats is written.
    The sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a
    group are added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then
    lanes i and i + 16 are, which are added to 16 sums in f64, group by group; then sums i and i + 8 are added, i and
@@ -1288,7 +1298,7 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
 #ifndef MIXPREC_NO_GEMM
 /* C = alpha op(A) op(B) + beta C, row-major; op(A) is m x k, op(B) is k x n, C is m x n; op(X) is X or its transpose.
    lda is the distance in elements from one row of A as stored to the next: at least k (m when ta is MIXPREC_TRANS); ldb
-   at least n (k); ldc at least n; and at least 1. Every combination of dtypes is allowed.
+   at least n (k); ldc at least n; and at least 1. Every combination of f32, f64, f16, bf16, e4m3 and e5m2 is allowed.
 
    Numbers. f64 times f64 accumulates in f64; everything else in fp32, to which an f64 operand paired with a narrower
    one is first rounded. The order is part of the contract: k is split into chunks of MIXPREC_GEMM_KBLOCK = 512; within
@@ -1333,7 +1343,7 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
    other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding. The bits do not change.
 
-   Threads: with .parallel_for the call is split into .threads tasks. The bits do not change. -fopenmp provides
+   Threads: with .parallel_for the call is split into at most .threads tasks. The bits do not change. -fopenmp provides
    mixprec_parallel_openmp as a ready hook. Or call for ranges of rows from threads of your own, but not for an empty
    one at row 0: 0, 0 means all.
 
@@ -1363,8 +1373,10 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
    ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
    16-bit elements stay 16 bits wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
-   and dtype of A (f64: f64), on the instruction set it was packed for (.isa), in this process or after a trip through a
-   file; it holds no pointers. With MIXPREC_NO_STDLIB it needs a workspace (MIXPREC_ERR_WORKSPACE).
+   and dtype of A (f64: f64), on the instruction set it was packed for (.isa; for a file that goes to other machines do
+   not leave that to MIXPREC_ISA_AUTO), in this process or after a trip through a file; it holds no pointers. Its head
+   is checked (MIXPREC_ERR_PACKED), the elements are not. With MIXPREC_NO_STDLIB it needs a workspace
+   (MIXPREC_ERR_WORKSPACE).
 
    mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
    from b, trans_b and ldb. `packed` must be aligned to 8 bytes, here and in use (else MIXPREC_ERR_PACKED), and must not
@@ -1400,16 +1412,18 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling 
    the largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a *
    2^-margin, where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or
    this amax. The largest fp32 number when that overflows, 2^-126 when it underflows; the scale stays when a is 0, Inf
-   or NaN. The history moves on unless amax is 0. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field
-   makes no sense. */
+   or NaN. The history moves on unless amax is 0. An Inf thus keeps the scale until it has left the history: do not call
+   this after a step that was skipped. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no
+   sense. */
 MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
    its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
    dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
-   take. NaN stays NaN where dst_type has it. Inf saturates. What GEMM does not read (int8, FNUZ, fp6 ...) it takes,
-   with the same scales, after mixprec_convert to f16 or bf16, which is exact.
+   take. NaN stays NaN where dst_type has it. Inf saturates. With either in a block, s is 1; *amax then is NaN or Inf.
+   What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with the same scales, after mixprec_convert to f16 or bf16,
+   which is exact.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -1454,7 +1468,8 @@ MIXPREC_API float mixprec_scaler_scale(const mixprec_scaler *scaler, float loss)
    keeps that until mixprec_scaler_update. All of dst is written in either case. Call it once per gradient tensor; with
    several optimisers, OR the results of each one's tensors to learn which of them to skip. Bad arguments: the negative
    of a status (MIXPREC_ERR_NULL, _DTYPE, _SIZE, _OVERLAP, _SCALE), nothing written or kept. The scaler is written to:
-   threads that share one need a copy each, whose found_inf fields are then OR-ed. */
+   threads that share one need a copy each, whose found_inf fields are then OR-ed.
+   An optimiser's step that gets inverse_scale unscales, too: it takes gradients as they are, or these with 1. */
 MIXPREC_API int mixprec_scaler_unscale(mixprec_scaler *scaler, float *dst, const void *grad, mixprec_dtype dtype,
                                        size_t n);
 
@@ -1473,7 +1488,7 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
 /* ---- optimisers ---- */
 
 #ifndef MIXPREC_NO_OPTIM
-/* A step of training with fp32 master weights:
+/* A step of training with fp32 master weights; the inverse is taken before the update, which changes the scale:
 
        mixprec_sum_squares(&squares, grad16, MIXPREC_F16, n);         for each tensor; add them up
        inverse = mixprec_inverse_scale(scaler.scale);
@@ -1510,6 +1525,7 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
        g = g + weight_decay * w                                  unless weight_decay is 0
        m = g in step 1, then m = momentum * m + (1 - dampening) * g;   g = m, or, Nesterov, g = g + momentum * m
        w = w - learning_rate * g
+   1 - learning_rate * weight_decay is rounded to fp32, so nothing decays where that product is below 2^-25.
    Then the weight is stored as the parameter says: narrowed by .round and .overflow. With compensation, w begins as
    model + compensation, model = narrow(w), compensation = narrow(w - model).
 
@@ -1544,8 +1560,9 @@ MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t war
 #ifndef MIXPREC_NO_POLICY
 /* Reads a policy: the grammar of jmp, "params=float32,compute=bfloat16,output=float32", or short "p=f32,c=bf16,o=f32",
    in any order, and "gradient" or "g"; what is missing follows from the one before (param f32, compute = param, output
-   = compute, gradient = compute); or one dtype for everything, "bfloat16". dtypes: float32 f32 full, float16 f16 half,
-   bfloat16 bf16, float64 f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
+   = compute, gradient = compute); or one dtype for all four, "bfloat16". Then per_operation is 1, f32_norms 0, and
+   loss_scaling 1 where compute or gradient is f16. dtypes: float32 f32 full, float16 f16 half, bfloat16 bf16, float64
+   f64, float8_e4m3fn e4m3, float8_e5m2 e5m2. Or a name:
      "O0" .. "O3"                       NVIDIA apex: fp32; f16 per operation, by PyTorch's lists; f16 with fp32 weights
                                         and batch norm; f16
      "mixed_float16", "mixed_bfloat16"  Keras: everything in 16 bits but the weights and normalisation
@@ -1766,6 +1783,10 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #ifndef MIXPREC_IMPLEMENTED_
 #define MIXPREC_IMPLEMENTED_
 
+#if defined(MIXPREC_STATIC) && !defined(MIXPREC_STATIC_)
+#error "mixprec: define MIXPREC_STATIC before the first include of mixprec.h in this file"
+#endif
+
 /* ================================================================================================================== */
 /* [PLATFORM] Compiler attributes, memory, the floating-point environment                                             */
 /* ================================================================================================================== */
@@ -1783,10 +1804,6 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_FORCE_INLINE_ static inline
 #define MIXPREC_NOINLINE_ static
 #define MIXPREC_FLATTEN_ static
-#if defined(MIXPREC_STATIC) && !defined(MIXPREC_STATIC_)
-#error "mixprec: define MIXPREC_STATIC before the first include of mixprec.h in this file"
-#endif
-
 #define MIXPREC_UNROLL_
 #elif defined(__GNUC__)
 #define MIXPREC_FORCE_INLINE_ static inline __attribute__((always_inline, unused))
@@ -13122,7 +13139,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     extents[MIXPREC_BIAS_] = extents[MIXPREC_C_];
     extents[MIXPREC_BIAS_].rows = 1;
     extents[MIXPREC_BIAS_].stride = 0;
+    extents[MIXPREC_WORKSPACE_] = extents[MIXPREC_BIAS_];
     extents[MIXPREC_BIAS_].bytes = extents[MIXPREC_BIAS_].width = d->n * mixprec_size_of_(d->bias_type);
+    extents[MIXPREC_WORKSPACE_].bytes = extents[MIXPREC_WORKSPACE_].width = d->workspace_size;
     if (batch == 1)
         d->stride_a = d->stride_b = d->stride_c = 0;
     else if (!d->stride_c)
@@ -13146,9 +13165,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     if (same && d->a_type == d->b_type && d->lda == d->ldb && d->trans_a != d->trans_b && d->m == d->n && !d->row_end &&
         !d->packed_size && d->triangle == MIXPREC_FULL && !plan->add_c && !d->bias && !d->scale_a.values &&
         !d->scale_b.values && d->round != MIXPREC_ROUND_STOCHASTIC && !plan->nothing) {
-    extents[MIXPREC_WORKSPACE_] = extents[MIXPREC_BIAS_];
         d->triangle = MIXPREC_LOWER;
-    extents[MIXPREC_WORKSPACE_].bytes = extents[MIXPREC_WORKSPACE_].width = d->workspace_size;
         plan->mirror = 1;
     }
     plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
