@@ -16,7 +16,7 @@ TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
-.PHONY: help all test test-quick test-cuda check fuzz $(addprefix check-,toc compile symbols readme train builds targets size neon bench cuda) format clean
+.PHONY: help all test test-quick test-cuda check fuzz $(addprefix check-,toc compile symbols readme train builds targets size floats neon bench cuda) format clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,7 +58,9 @@ check-targets: ## the quick tests on emulated CPUs, size and run on Cortex-M
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
-check-neon: ## all 2^32 floats in every mode and policy on NEON, emulated: hours, with progress
+check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode and policy on every path of this CPU: 15 minutes
+	@$(BUILD)/whole_convert
+check-neon: ## the same on NEON, emulated: an hour
 	@sh tests/check_targets.sh --neon
 fuzz: ## looks for inputs that break the library, FUZZ_SECONDS (20) for each fuzzer, with libFuzzer where it is
 	@sh tests/check_fuzz.sh
@@ -75,7 +77,7 @@ format: ## clang-format on all C sources
 clean: ## remove $(BUILD)
 	rm -rf $(BUILD)
 
-$(BUILD)/test_%: tests/test_%.c $(wildcard tests/*.h) mixprec.h
+$(BUILD)/%: tests/%.c $(wildcard tests/*.h) mixprec.h
 	@mkdir -p $(BUILD)
 	$(CC) -std=gnu11 $(WARNINGS) $(CFLAGS) -pthread -o $@ $< -lm
 

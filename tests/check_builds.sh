@@ -66,4 +66,12 @@ quick_tests "address and undefined-behaviour sanitizers" "$all" \
 quick_tests "memory and clang's undefined-behaviour sanitizers" "gemm gemm_ex reduce quant optim checkpoint layers" \
     clang-19 -O1 -fsanitize=memory,undefined -fno-sanitize-recover=all
 
+# of the digests of `make check-floats` that of one mode
+if [ "$(uname -m)" = x86_64 ]; then
+    check "builds: whole_convert compiles" "$CC" -std=gnu11 $warnings -O2 -pthread -o "$work/whole" tests/whole_convert.c -lm &&
+        check_quick "builds: every float up to e5m2, AVX2" "$work/whole" --filter "e5m2, avx2, up, IEEE"
+else
+    skip "builds: every float up to e5m2, AVX2" "this machine is no x86-64"
+fi
+
 summary
