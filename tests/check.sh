@@ -4,6 +4,7 @@
 #     check "name" command arguments...         # passes when the command exits with 0; else shows its output, returns 1
 #     pass "name" / fail "name" "why" / skip "name" "why"
 #     have tool || missing "name" tool          # a skip; under CI=true, where .ci/run installs every tool, a failure
+#     links compiler options || missing ...     # it makes programs
 #     build_test NAME program compiler options  # tests/test_NAME.c; the implementation is compiled once for several tests
 #     summary                                   # prints `N passed, M failed, K skipped`, exits with 1 if any failed
 #
@@ -58,14 +59,19 @@ check_quick() {
     "0 passed"*) fail "$1" "no test ran" ;;
     esac
 }
+# links COMPILER OPTIONS...: it is there, with the libraries that it needs
+links() {
+    echo 'int main(void) { return 0; }' >"$work/probe.c"
+    have "$1" && "$@" -o "$work/probe" "$work/probe.c" 2>/dev/null
+}
 # build_test TEST PROGRAM COMPILER OPTIONS...: tests/test_TEST.c. Most of the time goes into the implementation, so it is
-# compiled once for tests that follow each other with the same options, as if the test had included it before. Five tests
-# look at its private functions, or count what it allocates, and hold their own.
+# compiled once for tests that follow each other with the same options, as if the test had included it before. The test
+# of the layers looks at its private functions and holds its own; with MIXPREC_STATIC all do.
 build_test() {
     unit=$1 program=$2
     shift 2
-    case $unit in
-    gemm | gemm_ex | optim | checkpoint | layers)
+    case "$unit $*" in
+    layers* | *MIXPREC_STATIC*)
         "$@" -o "$program" "tests/test_$unit.c" -lm
         return
         ;;

@@ -78,13 +78,23 @@ fi
 # mingw's own printf knows no %zu
 windows="x86_64-w64-mingw32-gcc -std=gnu11 -O2 -D__USE_MINGW_ANSI_STDIO=1 -static -pthread"
 
-# The header as MSVC sees it: clang defines _MSC_VER and, here, nothing that tells it from cl.exe; intrin.h is its own.
-# The rest of the program is mingw's, which knows another name for the function that touches new pages of the stack.
+# as_msvc OPTIONS...: the header for MSVC's C library, which has no headers here, to $work/msvc.obj. The rest of the
+# program is mingw's, which knows another name for the function that touches new pages of the stack. With -U__clang__
+# nothing tells clang from cl.exe but the instruction sets that it wants named; intrin.h is its own.
 as_msvc() {
     mkdir -p "$work/msvc" && echo 'typedef int jmp_buf[64];' >"$work/msvc/setjmp.h" &&
-        printf '%s\n' '#define MIXPREC_IMPLEMENTATION' '#include "mixprec.h"' 'int _fltused;' >"$work/msvc.c" &&
-        clang-19 --target=x86_64-pc-windows-msvc -U__clang__ -march=x86-64-v4 -O2 -Wall -Wextra -Wno-unused-function -Werror \
+        printf '%s\n' '#include <stddef.h>' 'void *malloc(size_t); void free(void *);' >"$work/msvc/stdlib.h" &&
+        printf '%s\n' '#include <stddef.h>' 'void *memset(void *, int, size_t);' >"$work/msvc/string.h" &&
+        printf '%s\n' '#include "tests/library.h"' 'int _fltused;' >"$work/msvc.c" &&
+        clang-19 --target=x86_64-pc-windows-msvc "$@" -O2 -Wall -Wextra -Wno-unused-function -Werror \
             -DMIXPREC_NO_STDLIB -I. -I"$work/msvc" -c -o "$work/msvc.obj" "$work/msvc.c"
+}
+
+# test_msvc AS TEST
+test_msvc() {
+    check "targets: Windows, as $1: test_$2 compiles" $windows -DMIXPREC_NO_STDLIB -DMIXPREC_IMPLEMENTED_ \
+        -o "$work/test.exe" "tests/test_$2.c" "$work/msvc.obj" -Wl,--defsym,__chkstk=___chkstk_ms -lm &&
+        check_quick "targets: Windows, as $1: test_$2" wine "$work/test.exe"
 }
 
 # windows.h defines words such as `far` and `small`, and min and max.
@@ -107,12 +117,15 @@ else
     done
     if ! have clang-19; then
         missing "targets: Windows, as MSVC" clang-19
-    elif check "targets: Windows: compiles as for MSVC" as_msvc; then
-        for test in convert scaler reduce quant; do
-            check "targets: Windows, as MSVC: test_$test compiles" $windows -DMIXPREC_IMPLEMENTED_ -o "$work/test.exe" \
-                "tests/test_$test.c" "$work/msvc.obj" -Wl,--defsym,__chkstk=___chkstk_ms -lm &&
-                check_quick "targets: Windows, as MSVC: test_$test" wine "$work/test.exe"
-        done
+    else
+        check "targets: Windows: compiles as for MSVC" as_msvc -U__clang__ -march=x86-64-v4 &&
+            for test in convert scaler reduce quant; do
+                test_msvc MSVC "$test"
+            done
+        check "targets: Windows: compiles as for clang-cl" as_msvc &&
+            for test in gemm gemm_ex; do
+                test_msvc clang-cl "$test"
+            done
     fi
     wineserver -k
 fi

@@ -12,32 +12,9 @@
 #include <pthread.h>
 #include <stdint.h>
 
+#include "library.h"
 #include "test.h"
 
-/* ---- the allocator that the library gets ---- */
-
-static int allocations, allocations_live, allocator_fails;
-
-#ifndef MIXPREC_NO_STDLIB
-static void *counting_malloc(size_t size) {
-    unsigned char *memory;
-    allocations++;
-    memory = allocator_fails ? NULL : malloc(size);
-    if (memory)
-        allocations_live++;
-    return memory;
-}
-
-static void counting_free(void *memory) {
-    allocations_live -= memory != NULL;
-    free(memory);
-}
-
-#define MIXPREC_MALLOC(size) counting_malloc(size)
-#define MIXPREC_FREE(memory) counting_free(memory)
-#endif
-#define MIXPREC_IMPLEMENTATION
-#include "../mixprec.h"
 #include "codes.h"
 #include "dot.h"
 #include "environment.h"
@@ -713,17 +690,6 @@ static void test_few_rows_lines(void) {
                         check_paths(&p);
                     }
 }
-
-#if defined(MIXPREC_HAS_AVX512_)
-/* CPUs with AVX512_VBMI look 8-bit floats up; here as on those without. */
-static void test_few_rows_without_vbmi(void) {
-    mixprec_features_found_ = mixprec_features_() & ~MIXPREC_UNIT_VBMI_;
-    only_fp8 = 1;
-    test_few_rows();
-    only_fp8 = 0;
-    mixprec_features_found_ = 0;
-}
-#endif
 
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every
    product is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
@@ -1665,9 +1631,6 @@ int main(int argc, char **argv) {
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: a C larger than the caches", test_large_c},
-#if defined(MIXPREC_HAS_AVX512_)
-        {"gemm: few rows, without AVX512_VBMI", test_few_rows_without_vbmi},
-#endif
         {"gemm: shapes across cache blocks", test_large_shapes},
         {"gemm: transposes, alpha, beta", test_alpha_beta},
         {"gemm: every code of A and B", test_every_code},
@@ -1697,6 +1660,15 @@ int main(int argc, char **argv) {
             tests[i].run();
             test_end();
         }
+    if (!library_hide_vbmi(1))
+        test_skip("gemm: few rows, without AVX512_VBMI", "this CPU has none");
+    else if (test_begin("gemm: few rows, without AVX512_VBMI")) {
+        only_fp8 = 1;
+        test_few_rows();
+        only_fp8 = 0;
+        test_end();
+    }
+    library_hide_vbmi(0);
     if (!mixprec_native_available(MIXPREC_BF16, MIXPREC_BF16))
         test_skip("gemm: dot-product unit for bf16", "not compiled in, or not available on this CPU");
     else if (test_begin("gemm: error of the dot-product unit for bf16")) {

@@ -245,6 +245,39 @@ static void test_elementary(void) {
     }
 }
 
+static void test_sqrt(void) {
+    uint32_t i, step = test_quick ? 65521 : 257;
+    uint64_t k;
+    for (i = 0; i < 0x7F800000u - step; i += step) {
+        float x = mixprec_f32_from_bits_(i), exact = sqrtf(x);
+        float integer =
+            (float)mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(x)), 25));
+        CHECK(mixprec_f32_bits_(integer) == mixprec_f32_bits_(exact), "sqrt(%a): %a, want %a", (double)x,
+              (double)integer, (double)exact);
+        CHECK(mixprec_f32_bits_(mixprec_sqrt_f32_(x)) == mixprec_f32_bits_(exact), "sqrt(%a): %a, want %a", (double)x,
+              (double)mixprec_sqrt_f32_(x), (double)exact);
+    }
+    for (k = 0; k < (test_quick ? 20000u : 2000000u); k++) {
+        uint64_t bits = ((uint64_t)mixprec_random_bits(1, 2 * k) << 32 | mixprec_random_bits(1, 2 * k + 1)) >> 1, got;
+        double x, exact;
+        if (k % 4 == 1) /* beside squares, where rounding is hardest to get right */
+            x = (double)(bits >> 38) * (double)(bits >> 38) + (double)(k % 3) - 1, memcpy(&bits, &x, 8);
+        if (k % 4 == 2)
+            bits >>= 11 + k % 50; /* subnormal */
+        memcpy(&x, &bits, 8);
+        if (!isfinite(x) || sizeof(double_t) > sizeof(double)) /* x87's sqrt rounds twice */
+            continue;
+        exact = sqrt(x);
+        got = mixprec_sqrt_bits_(bits, 54);
+        CHECK(!memcmp(&got, &exact, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, exact);
+        x = mixprec_sqrt_f64_(x);
+        CHECK(!memcmp(&x, &exact, 8), "%a, want %a", x, exact);
+    }
+    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
+              isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
+          "special values");
+}
+
 static void test_special_values(void) {
     const float inputs[] = {HUGE_VALF, -HUGE_VALF, 0.0f, -0.0f};
     const float outputs[ACTIVATION_COUNT][4] = {{HUGE_VALF, 0, 0, 0},
@@ -1003,10 +1036,13 @@ static void test_convolution_workspace(void) {
 
 /* ---- the same bits ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size) { /* FNV-1a */
-    const unsigned char *bytes = (const unsigned char *)data;
-    while (size--)
-        hash = (hash ^ *bytes++) * 0x100000001B3u;
+/* FNV-1a of the bytes of numbers that have `size` each, the lowest first on every machine. */
+static uint64_t hash_numbers(uint64_t hash, const void *data, size_t n, size_t size) {
+    static const uint16_t one = 1;
+    const size_t flip = *(const unsigned char *)&one ? 0 : size - 1;
+    size_t i;
+    for (i = 0; i < n * size; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i ^ flip]) * 0x100000001B3u;
     return hash;
 }
 
@@ -1039,9 +1075,9 @@ static uint64_t all_layers(size_t split) {
             size_t first = part ? split : 0, rows = part ? ROWS - split : split;                                       \
             CHECK((__VA_ARGS__) == MIXPREC_OK, "status of " #__VA_ARGS__);                                             \
         }                                                                                                              \
-        hash = hash_bytes(hash, memory(&out), ELEMENTS * mixprec_dtype_size(out.type));                                \
-        hash = hash_bytes(hash, sums, sizeof sums);                                                                    \
-        hash = hash_bytes(hash, losses, sizeof losses);                                                                \
+        hash = hash_numbers(hash, memory(&out), ELEMENTS, mixprec_dtype_size(out.type));                               \
+        hash = hash_numbers(hash, sums, sizeof sums / 4, 4);                                                           \
+        hash = hash_numbers(hash, losses, ROWS, 4);                                                                    \
     } while (0)
         for (activation = 0; activation <= (int)MIXPREC_ACTIVATION_TANH; activation++) {
             RUN(mixprec_activate(PART(out), PART(x), rows * COLUMNS, (mixprec_activation)activation));
@@ -1067,8 +1103,8 @@ static uint64_t all_layers(size_t split) {
         CHECK(mixprec_batch_norm(memory(&out), type, mean, rstd, memory(&x), x.type, NULL, NULL, type, NULL, NULL, 0, 3,
                                  3, COLUMNS, 1e-5) == MIXPREC_OK,
               "status");
-        hash = hash_bytes(hash, memory(&out), ELEMENTS * mixprec_dtype_size(type));
-        hash = hash_bytes(hash, mean, sizeof mean);
+        hash = hash_numbers(hash, memory(&out), ELEMENTS, mixprec_dtype_size(type));
+        hash = hash_numbers(hash, mean, ROWS, 4);
         memset(sums, 0, sizeof sums);
         memset(memory(&out), 0, ELEMENTS * mixprec_dtype_size(out.type));
         if (type != MIXPREC_F32) { /* f32 * f32 differs where there is no FMA */
@@ -1076,11 +1112,11 @@ static uint64_t all_layers(size_t split) {
                                    MIXPREC_F32, conv_workspace, sizeof conv_workspace);
             mixprec_conv2d_backward_weight(&images, sums[0], sums[1], memory(&dy), dy.type, memory(&x), x.type,
                                            conv_workspace, sizeof conv_workspace);
-            hash = hash_bytes(hash, memory(&out), 200 * mixprec_dtype_size(out.type));
+            hash = hash_numbers(hash, memory(&out), 200, mixprec_dtype_size(out.type));
             mixprec_conv2d_backward_input(&images, memory(&out), type, memory(&dy), dy.type, memory(&gamma), gamma.type,
                                           conv_workspace, sizeof conv_workspace);
-            hash = hash_bytes(hash, memory(&out), 270 * mixprec_dtype_size(out.type));
-            hash = hash_bytes(hash, sums, sizeof sums);
+            hash = hash_numbers(hash, memory(&out), 270, mixprec_dtype_size(out.type));
+            hash = hash_numbers(hash, sums, sizeof sums / 4, 4);
         }
     }
     return hash;
@@ -1139,7 +1175,7 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     for (i = 0; i < n; i++) { /* a NaN is a NaN */                                                                     \
         uint32_t code = code_at(&out, i);                                                                              \
         code = isnan(mixprec_decode(code, out.type)) ? 0 : code;                                                       \
-        hash = hash_bytes(hash, &code, 4);                                                                             \
+        hash = hash_numbers(hash, &code, 1, 4);                                                                        \
     }
     for (kind = 0; kind <= (int)MIXPREC_ACTIVATION_TANH; kind++) {
         mixprec_activate_run_(OUT, NULL, X, n, (mixprec_activation)kind);
@@ -1162,7 +1198,7 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
         ADD_OUT
     }
     for (i = 0; i < rows; i++)
-        hash = isnan(losses[i]) ? hash : hash_bytes(hash, &losses[i], 4);
+        hash = isnan(losses[i]) ? hash : hash_numbers(hash, &losses[i], 1, 4);
     mixprec_softmax_backward_run_(kernels, OUT, DY, X, valid, rows, columns);
     ADD_OUT
     for (kind = 0; kind < 4; kind++) { /* of rows, of rows by RMS, of channels, of channels with one pixel */
@@ -1188,8 +1224,8 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
         mixprec_norm_backward_run_(kernels, &norms);
         ADD_OUT
         for (i = 0; i < parameters; i++)
-            hash = isnan(sums[0][i]) ? hash : hash_bytes(hash, &sums[0][i], 4);
-        hash = isnan(sums[1][0]) ? hash : hash_bytes(hash, sums[1], parameters * sizeof **sums);
+            hash = isnan(sums[0][i]) ? hash : hash_numbers(hash, &sums[0][i], 1, 4);
+        hash = isnan(sums[1][0]) ? hash : hash_numbers(hash, sums[1], parameters, 4);
     }
     mixprec_dropout_run_(kernels, OUT, DY, n, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
     ADD_OUT
@@ -1201,7 +1237,7 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
         targets[i] = (int32_t)(i % 3) - 1;
     mixprec_add_rows_run_(kernels, sums[0], DY, targets, rows, columns, columns);
     mixprec_conv_bias_gradient_run_(sums[1], DY, 0, rows, columns);
-    hash = hash_bytes(hash, sums, sizeof sums);
+    hash = hash_numbers(hash, sums, sizeof sums / 4, 4);
     if (x.type == MIXPREC_F32 && rows > 1 && columns > 1) {
         const mixprec_conv2d layer = {1, 1, 1, columns, 1, 1, 2, 1, 1, 1, 1, 0, 0};
         mixprec_conv_bias_run_(kernels, OUT, 0, (const float *)memory(&x), DY, rows, columns);
@@ -1249,7 +1285,7 @@ static void test_environment(void) {
         after = get_environment();
         set_environment(before);
         CHECK(refused == 4, "environment %zu: %d of 4 parameters refused", i, refused);
-        hash = hash_bytes(1, memory(&y), 400);
+        hash = hash_numbers(1, memory(&y), 100, 4);
         if (i == 0) /* the default one */
             usual = hash;
         CHECK(hash == usual, "environment %zu changes the bits", i);
@@ -1504,6 +1540,7 @@ int main(int argc, char **argv) {
     } tests[] = {
         {"layers: activations and their slopes, every float of some binades, exp and log", test_elementary},
         {"layers: activations of Inf, NaN and zeros", test_special_values},
+        {"layers: square roots", test_sqrt},
         {"layers: 1 / sqrt", test_inverse_root},
         {"layers: activations and their gradients", test_activations},
         {"layers: slopes far from zero", test_slopes},

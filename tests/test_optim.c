@@ -489,41 +489,6 @@ static void test_small_updates(void) {
         }
 }
 
-/* ---- square roots ---- */
-
-static void test_sqrt(void) {
-    uint32_t i, step = test_quick ? 65521 : 257;
-    uint64_t k;
-    for (i = 0; i < 0x7F800000u - step; i += step) {
-        float x = float_from_bits(i), want = sqrtf(x);
-        float integer =
-            (float)mixprec_f64_from_bits_(mixprec_sqrt_bits_(mixprec_f32_bits_to_f64_bits_(mixprec_f32_bits_(x)), 25));
-        CHECK(float_bits(integer) == float_bits(want), "sqrt(%a): %a, want %a", (double)x, (double)integer,
-              (double)want);
-        CHECK(float_bits(mixprec_sqrt_f32_(x)) == float_bits(want), "sqrt(%a): %a, want %a", (double)x,
-              (double)mixprec_sqrt_f32_(x), (double)want);
-    }
-    for (k = 0; k < (test_quick ? 20000u : 2000000u); k++) {
-        uint64_t bits = ((uint64_t)mixprec_random_bits(1, 2 * k) << 32 | mixprec_random_bits(1, 2 * k + 1)) >> 1, got;
-        double x, want;
-        if (k % 4 == 1) /* beside squares, where rounding is hardest to get right */
-            x = (double)(bits >> 38) * (double)(bits >> 38) + (double)(k % 3) - 1, memcpy(&bits, &x, 8);
-        if (k % 4 == 2)
-            bits >>= 11 + k % 50; /* subnormal */
-        memcpy(&x, &bits, 8);
-        if (!isfinite(x))
-            continue;
-        want = sqrt(x);
-        got = mixprec_sqrt_bits_(bits, 54);
-        CHECK(!memcmp(&got, &want, 8), "sqrt(%a): %016llx, want %a", x, (unsigned long long)got, want);
-        x = mixprec_sqrt_f64_(x);
-        CHECK(!memcmp(&x, &want, 8), "%a, want %a", x, want);
-    }
-    CHECK(mixprec_sqrt_f64_(0) == 0 && isinf(mixprec_sqrt_f64_(HUGE_VAL)) && isnan(mixprec_sqrt_f64_((double)NAN)) &&
-              isnan(mixprec_sqrt_f64_(-1)) && signbit(mixprec_sqrt_f64_(-0.0)),
-          "special values");
-}
-
 /* ---- what prepares a step ---- */
 
 static void test_preparation(void) {
@@ -744,7 +709,6 @@ int main(int argc, char **argv) {
     TEST("optim: SGD, every dtype, path and way to hold weights", test_sgd)
     TEST("optim: training as in a textbook", test_textbook)
     TEST("optim: small updates to narrow weights", test_small_updates)
-    TEST("optim: square roots are correctly rounded", test_sqrt)
     TEST("optim: norm, coefficient, inverse scale", test_preparation)
     TEST("optim: warm-up and cosine", test_schedule)
     TEST("optim: accumulation", test_accumulate)

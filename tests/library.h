@@ -1,0 +1,75 @@
+/* The library as the tests get it, with its implementation unless MIXPREC_IMPLEMENTED_ says that the test is linked to
+   tests/implementation.c, and with two handles. Not thread-safe: the library allocates in the caller's thread alone.
+
+   Its allocator counts the blocks, fails when told to, and fills what it gives with NaN, should anything be used before
+   it is written; MemorySanitizer finds that itself. With MIXPREC_NO_STDLIB the library has none, the counts stay 0.
+
+       library_hide_vbmi(1); ... library_hide_vbmi(0);
+
+   CPUs with AVX512_VBMI look 8-bit floats up; between the calls the library does without, as on those that have only the
+   rest of AVX-512. Returns 0 and does nothing where there is no AVX512_VBMI. */
+#ifndef TESTS_LIBRARY_H
+#define TESTS_LIBRARY_H
+
+#include <stdlib.h>
+#include <string.h>
+
+extern int allocations, allocations_live, allocator_fails;
+void *counting_malloc(size_t size);
+void counting_free(void *memory);
+int library_hide_vbmi(int hide);
+
+#ifndef MIXPREC_NO_STDLIB
+#define MIXPREC_MALLOC(size) counting_malloc(size)
+#define MIXPREC_FREE(memory) counting_free(memory)
+#endif
+
+#ifdef MIXPREC_IMPLEMENTED_
+#include "../mixprec.h"
+#else
+#define MIXPREC_IMPLEMENTATION
+#include "../mixprec.h"
+
+#ifdef __has_feature
+#if __has_feature(memory_sanitizer)
+#define ALLOCATOR_FILLS 0
+#endif
+#endif
+#ifndef ALLOCATOR_FILLS
+#define ALLOCATOR_FILLS 1
+#endif
+
+int allocations, allocations_live, allocator_fails;
+
+void *counting_malloc(size_t size) {
+    void *memory;
+    allocations++;
+    memory = allocator_fails ? NULL : malloc(size);
+    if (memory) {
+        if (ALLOCATOR_FILLS)
+            memset(memory, 0xFF, size);
+        allocations_live++;
+    }
+    return memory;
+}
+
+void counting_free(void *memory) {
+    allocations_live -= memory != NULL;
+    free(memory);
+}
+
+int library_hide_vbmi(int hide) {
+#ifdef MIXPREC_HAS_AVX512_
+    mixprec_features_found_ = 0; /* not asked yet */
+    if (mixprec_features_() & MIXPREC_UNIT_VBMI_) {
+        if (hide)
+            mixprec_features_found_ &= ~MIXPREC_UNIT_VBMI_;
+        return 1;
+    }
+#endif
+    (void)hide;
+    return 0;
+}
+#endif
+
+#endif /* TESTS_LIBRARY_H */
