@@ -1818,7 +1818,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #elif defined(_MSC_VER)
 #define MIXPREC_FORCE_INLINE_ static __forceinline
 #define MIXPREC_NOINLINE_ static __declspec(noinline)
-#define MIXPREC_FLATTEN_ static
+#define MIXPREC_FLATTEN_ static __declspec(noinline)
 #define MIXPREC_UNROLL_
 #else
 #define MIXPREC_FORCE_INLINE_ static inline
