@@ -20,7 +20,7 @@
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
        once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
        its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
-       With tcc, and on CPUs other than x86 and AArch64, that environment does act on GEMM, unscaling and .scale.
+       With tcc, and on CPUs other than x86, ARM and RISC-V, that environment does act on GEMM, unscaling and .scale.
      - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
        bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
      - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU. The
@@ -64,7 +64,9 @@
 #if defined(__GNUC__) && !defined(__TINYC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch-default"
+#if __GNUC__ >= 6 || defined(__clang__)
 #pragma GCC diagnostic ignored "-Wnull-dereference"
+#endif
 #if defined(__clang__) && (defined(__OPTIMIZE_SIZE__) || defined(__NO_INLINE__))
 #pragma GCC diagnostic ignored "-Wpass-failed"
 #endif
@@ -702,6 +704,10 @@ MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
     u.bits = bits;
     return u.value;
 }
+#if defined(__SIZEOF_DOUBLE__) && __SIZEOF_DOUBLE__ != 8 && defined(__GNUC__)
+uint64_t mixprec_f64_bits_(double x) __attribute__((error("mixprec: f64 has 64 bits, double here has not")));
+double mixprec_f64_from_bits_(uint64_t bits) __attribute__((error("mixprec: f64 has 64 bits, double here has not")));
+#else
 MIXPREC_INLINE uint64_t mixprec_f64_bits_(double x) {
     union {
         double value;
@@ -719,6 +725,7 @@ MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
     u.bits = bits;
     return u.value;
 }
+#endif
 
 /* What is special: Inf and NaN as in IEEE 754; NaN but no Inf; one NaN in the place of -0 (finite, NaN, unsigned zero);
    neither, and NaN becomes the largest number, as PTX's cvt.satfinite to e2m1, e2m3 and e3m2 has it. */
@@ -731,8 +738,8 @@ typedef struct mixprec_layout_ {
     int special;
 } mixprec_layout_;
 #define MIXPREC_LAYOUT_(name, dtype, bits, mantissa, bias, max_code, overflow_code, nan_code, special)                 \
-    static const mixprec_layout_ mixprec_layout_##name##_ = {mantissa,      bias,     1u << ((bits)-1), max_code,      \
-                                                             overflow_code, nan_code, special};
+    static const mixprec_layout_ mixprec_layout_##name##_ = {                                                          \
+        mantissa, bias, (uint32_t)1 << ((bits)-1), max_code, overflow_code, nan_code, special};
 MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
 #undef MIXPREC_LAYOUT_
 
@@ -871,7 +878,7 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_
     else
         target++;
     if (target < 1) {
-        shift += 1 - target;
+        shift += (int)(1 - target);
         target = 1;
     }
     return mixprec_assemble_(to, sign, target, mixprec_shift32_(mantissa, shift, round), round, overflow, random);
@@ -891,7 +898,7 @@ MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_
     else
         target++;
     if (target < 1) {
-        shift += 1 - target;
+        shift += (int)(1 - target);
         target = 1;
     }
     return mixprec_assemble_(to, sign, target, mixprec_shift64_(mantissa, shift, round), round, overflow, random);
@@ -926,7 +933,7 @@ MIXPREC_INLINE int mixprec_narrow_i8_(uint64_t bits, mixprec_round round, uint32
         return 0;
     if (exponent < 1023 + 8)
         magnitude = mixprec_rounded_(mixprec_shift64_(exponent ? mantissa | (uint64_t)1 << 52 : mantissa,
-                                                      52 + 1023 - (exponent ? exponent : 1), round),
+                                                      52 + 1023 - (int)(exponent ? exponent : 1), round),
                                      sign, round, random);
     if (magnitude > limit)
         magnitude = limit;
@@ -1309,7 +1316,7 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    gives the same bits. For f32 and f64 the bits agree between paths that have FMA; portable C multiplies, then adds,
    unless the compiler contracts it. A NaN is a NaN, but its payload and sign are not specified. Compiling this header's
    implementation with -ffast-math voids the order in portable C. The caller's rounding mode, FTZ and DAZ have no effect
-   on x86-64 and AArch64; subnormals are kept.
+   on x86, ARM and RISC-V; subnormals are kept.
 
    As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which
    may then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B:
@@ -1791,6 +1798,9 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 /* [PLATFORM] Compiler attributes, memory, the floating-point environment                                             */
 /* ================================================================================================================== */
 
+#if SIZE_MAX < 0xFFFFFFFFu || (defined(__SIZEOF_DOUBLE__) && __SIZEOF_DOUBLE__ != 8)
+#error "mixprec: the implementation needs 32 bits of size_t and 64 of double; scalar conversions of f32 do without"
+#endif
 #ifndef MIXPREC_NO_STDLIB
 #include <string.h>
 #endif
@@ -1946,6 +1956,28 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     __asm__ __volatile__("msr fpcr, %0" ::"r"(saved.control) : "memory");
     __asm__ __volatile__("msr fpsr, %0" ::"r"(saved.status) : "memory");
 }
+#elif defined(__arm__) && defined(__ARM_FP) && defined(__GNUC__) && (!defined(__thumb__) || defined(__thumb2__))
+typedef unsigned int mixprec_fp_;
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved, standard;
+    __asm__ __volatile__("vmrs %0, fpscr" : "=r"(saved)::"memory");
+    standard = saved & 7u << 16; /* LTPSIZE of Cortex-M55 and M85, by which compilers let loops end */
+    __asm__ __volatile__("vmsr fpscr, %0" ::"r"(standard) : "memory");
+    return saved;
+}
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
+    __asm__ __volatile__("vmsr fpscr, %0" ::"r"(saved) : "memory");
+}
+#elif (defined(__riscv_flen) || defined(__riscv_zfinx)) && defined(__GNUC__)
+typedef unsigned long mixprec_fp_;
+MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
+    mixprec_fp_ saved;
+    __asm__ __volatile__("csrrw %0, 3, zero" : "=r"(saved)::"memory"); /* fcsr. With Zfinx compiled, not run. */
+    return saved;
+}
+MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
+    __asm__ __volatile__("csrw 3, %0" ::"r"(saved) : "memory");
+}
 #else
 typedef int mixprec_fp_;
 MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
@@ -1972,6 +2004,16 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
 #else
 #define MIXPREC_ROUNDED_
 #endif
+
+/* x * factor. A NaN becomes quiet and is x else: RISC-V's product would have neither its sign nor its payload. */
+MIXPREC_INLINE float mixprec_times_f32_(float x, float factor) {
+    const uint32_t bits = mixprec_f32_bits_(x);
+    return bits << 1 > 0xFF000000u ? mixprec_f32_from_bits_(bits | 0x00400000u) : x * factor;
+}
+MIXPREC_INLINE double mixprec_times_f64_(double x, double factor) {
+    const uint64_t bits = mixprec_f64_bits_(x);
+    return bits << 1 > (uint64_t)0x7FF << 53 ? mixprec_f64_from_bits_(bits | (uint64_t)1 << 51) : x * factor;
+}
 
 /* +0 or -0, even under DAZ. */
 MIXPREC_INLINE int mixprec_is_zero_(double x) {
@@ -3070,7 +3112,7 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
     uint32_t found = 0;
     size_t i;
     for (i = 0; i < n; i++) {
-        dst[i] = src[i] * factor; /* an Inf or NaN in src is one in dst: the factor is neither 0 nor Inf */
+        dst[i] = mixprec_times_f32_(src[i], factor); /* Inf stays Inf: the factor is neither 0 nor Inf */
         found |= (mixprec_f32_bits_(dst[i]) & 0x7FFFFFFFu) >= 0x7F800000u;
     }
     return (int)found;
@@ -8954,7 +8996,7 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
 static void mixprec_scale_f32_(float *dst, const float *src, size_t n, float factor) {
     size_t i;
     for (i = 0; i < n; i++)
-        dst[i] = src[i] * factor;
+        dst[i] = mixprec_times_f32_(src[i], factor);
 }
 static void mixprec_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n, float factor) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
@@ -8965,7 +9007,7 @@ static void mixprec_scale_(const mixprec_kernels_ *kernels, float *dst, const fl
 static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double factor) {
     size_t i;
     for (i = 0; i < n; i++)
-        dst[i] = src[i] * factor;
+        dst[i] = mixprec_times_f64_(src[i], factor);
 }
 
 /* Any type to any type, after a multiplication by scale unless that is 1. dst may be src where its elements are not

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Other machines, emulated: the quick tests on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512
-# (Haswell), on AArch64 with and without its dot-product units, and on Windows; the size of the scalar conversions on a
-# Cortex-M0+; the bits of conversions, products and steps of training on a Cortex-M4.
+# (Haswell), on AArch64 with and without its dot-product units, and on Windows; some of them on 32-bit ARM, RISC-V and
+# s390x, which run portable C; the size of the scalar conversions on a Cortex-M0+, their bits on an AVR; the bits of
+# conversions, products and steps of training on a Cortex-M4 and a Cortex-M55.
 # Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
-#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: hours
+#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: an hour
 
 . tests/check.sh
 
@@ -130,24 +131,103 @@ else
     wineserver -k
 fi
 
-# ---- Cortex-M4, without an operating system ----
+# ---- portable C on other CPUs ----
 
-same_bits_on_cortexm4() {
-    $CC -std=c99 $warnings -O2 -o "$work/here" tests/compile_cortexm4.c && "$work/here" >"$work/here.out" &&
-        arm-none-eabi-gcc -mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2 -std=c99 $warnings \
-            --specs=picolibc.specs --oslib=semihost --crt0=hosted \
-            -Wl,--defsym=__flash=0x0 -Wl,--defsym=__flash_size=0x40000 \
-            -Wl,--defsym=__ram=0x20000000 -Wl,--defsym=__ram_size=0x10000 \
-            -o "$work/m4.elf" tests/compile_cortexm4.c &&
-        timeout 60 qemu-system-arm -M mps2-an386 -cpu cortex-m4 -nographic \
-            -semihosting-config enable=on,target=native -kernel "$work/m4.elf" </dev/null 2>&1 |
-        tr -d '\r' >"$work/m4.out" &&
-        diff "$work/here.out" "$work/m4.out" && [ "$(grep -c 'status 0$' "$work/here.out")" -eq 3 ]
+bits_of_this_machine() {
+    $CC -std=gnu11 $warnings -O2 -o "$work/here" tests/same_bits.c && "$work/here" >"$work/here.out" &&
+        [ "$(grep -c 'status 0$' "$work/here.out")" -eq 3 ]
 }
-if have arm-none-eabi-gcc && have qemu-system-arm; then
-    check "targets: Cortex-M4 computes the bits of this machine" same_bits_on_cortexm4
+check "targets: the bits of this machine" bits_of_this_machine
+# same_bits EMULATOR PROGRAM...
+same_bits() {
+    "$@" 2>&1 | tr -d '\r' >"$work/there.out"
+    diff "$work/here.out" "$work/there.out"
+}
+
+same_bits_on_x87() {
+    gcc -std=gnu11 $warnings -O2 -m32 -mfpmath=387 -o "$work/there" tests/same_bits.c && same_bits "$work/there"
+}
+if [ "$(uname -m)" != x86_64 ]; then
+    skip "targets: x87" "this machine is no x86-64"
+elif links gcc -m32; then
+    check "targets: x87 computes the bits of this machine" same_bits_on_x87
 else
-    missing "targets: Cortex-M4" "arm-none-eabi-gcc with picolibc and qemu-system-arm"
+    missing "targets: x87" "gcc with the libraries of -m32"
+fi
+
+# other_cpu NAME ARCHITECTURE TRIPLE: what is told apart by byte order, size of pointers, arithmetic of NaN, and by how
+# the floating-point environment is set
+other_cpu() {
+    compile="$3-gcc -std=gnu11 $warnings -O2 -static -pthread" emulator=qemu-$2
+    if ! links $compile || ! have "$emulator"; then
+        missing "targets: $1" "$3-gcc with a C library, and $emulator"
+        return
+    fi
+    check "targets: $1: same_bits compiles" $compile -o "$work/there" tests/same_bits.c &&
+        check "targets: $1 computes the bits of this machine" same_bits "$emulator" "$work/there"
+    for test in scaler reduce quant optim checkpoint convert gemm layers; do
+        check "targets: $1: test_$test compiles" build_test "$test" "$work/test_other" $compile || continue
+        case $test in
+        convert)
+            for filter in "to f16" "bf16 to" environments; do
+                check_quick "targets: $1: test_convert, $filter" "$emulator" "$work/test_other" --filter "$filter"
+            done
+            ;;
+        gemm) # the rest of it takes minutes
+            check_quick "targets: $1: test_gemm, transposes" "$emulator" "$work/test_other" --filter transposes
+            [ "$2" = s390x ] ||
+                check_quick "targets: $1: test_gemm, environment" "$emulator" "$work/test_other" --filter environment
+            ;;
+        *) check_quick "targets: $1: test_$test" "$emulator" "$work/test_other" ;;
+        esac
+    done
+}
+other_cpu "32-bit ARM" arm arm-linux-gnueabihf
+other_cpu RISC-V riscv64 riscv64-linux-gnu
+other_cpu "s390x, big-endian" s390x s390x-linux-gnu
+
+# ---- microcontrollers, without an operating system ----
+
+same_bits_on_avr() {
+    $CC -std=gnu11 $warnings -O2 -o "$work/here_scalars" tests/same_scalars.c && "$work/here_scalars" >"$work/scalars.out" &&
+        avr-gcc -std=gnu11 $warnings -Os -mmcu=atmega1284p -o "$work/avr.elf" tests/same_scalars.c || return
+    # what it prints comes in colour, with a dot for the end of a line
+    timeout 120 simavr -v -v -v -m atmega1284p -f 16000000 "$work/avr.elf" 2>&1 |
+        sed -n 's/.*\[32m\(.*\)\..*/\1/p' >"$work/avr.out"
+    diff "$work/scalars.out" "$work/avr.out"
+}
+refused_on_avr() {
+    printf '%s\n' "$2" '#include "mixprec.h"' 'unsigned f(double x) { return mixprec_f64_to_f16(x).bits; }' >"$work/avr.c"
+    ! avr-gcc -std=gnu11 -mmcu=atmega1284p -I. -c -o "$work/avr.o" "$work/avr.c" 2>"$work/refusal" &&
+        grep -q "error.*mixprec: $1" "$work/refusal"
+}
+if links avr-gcc -mmcu=atmega1284p && have simavr; then
+    check "targets: scalar conversions on AVR, int of 16 bits" same_bits_on_avr
+    check "targets: AVR refuses the implementation" refused_on_avr "the implementation needs" "#define MIXPREC_IMPLEMENTATION"
+    check "targets: AVR refuses f64" refused_on_avr "f64 has 64 bits" ""
+else
+    missing "targets: AVR" "avr-gcc with avr-libc and simavr"
+fi
+
+# same_bits_on_cortex MACHINE CPU OPTIONS...
+same_bits_on_cortex() {
+    machine=$1 cpu=$2
+    shift 2
+    arm-none-eabi-gcc -mthumb -mcpu="$cpu" "$@" -mfloat-abi=hard -O2 -std=c99 $warnings \
+        --specs=picolibc.specs --oslib=semihost --crt0=hosted \
+        -Wl,--defsym=__flash=0x0 -Wl,--defsym=__flash_size=0x40000 \
+        -Wl,--defsym=__ram=0x20000000 -Wl,--defsym=__ram_size=0x10000 \
+        -o "$work/cortex.elf" tests/same_bits.c &&
+        same_bits timeout 60 qemu-system-arm -M "$machine" -nographic \
+            -semihosting-config enable=on,target=native -kernel "$work/cortex.elf" </dev/null
+}
+if links arm-none-eabi-gcc --specs=picolibc.specs && have qemu-system-arm; then
+    check "targets: Cortex-M4 computes the bits of this machine" \
+        same_bits_on_cortex mps2-an386 cortex-m4 -mfpu=fpv4-sp-d16
+    # its loops end by what is in the register of the floating-point modes
+    check "targets: Cortex-M55 computes the bits of this machine" same_bits_on_cortex mps3-an547 cortex-m55
+else
+    missing "targets: Cortex-M4, Cortex-M55" "arm-none-eabi-gcc with picolibc and qemu-system-arm"
 fi
 
 summary

@@ -1,5 +1,5 @@
 /* The caller's floating-point environment, as the GEMM and scaler tests set it: get_environment, set_environment, and a
-   list of environments. HAVE_ENVIRONMENT is 0 where the library does not set it aside (tcc, other CPUs). */
+   list of environments. HAVE_ENVIRONMENT is 0 where the library does not set it aside (tcc, other CPUs), and for x87. */
 #ifndef MIXPREC_TEST_ENVIRONMENT_H
 #define MIXPREC_TEST_ENVIRONMENT_H
 
@@ -28,6 +28,32 @@ static environment get_environment(void) {
 }
 static void set_environment(environment value) {
     __asm__ volatile("msr fpcr, %0" : : "r"(value));
+}
+#elif defined(__arm__) && defined(__ARM_FP)
+#define HAVE_ENVIRONMENT 1
+/* FPSCR: bits 0-4 and 7 flags, 22-23 rounding, 24 flush to zero, 25 default NaN. */
+static const unsigned environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24, 0x9F};
+typedef unsigned environment;
+static environment get_environment(void) {
+    environment value;
+    __asm__ volatile("vmrs %0, fpscr" : "=r"(value));
+    return value;
+}
+static void set_environment(environment value) {
+    __asm__ volatile("vmsr fpscr, %0" : : "r"(value) : "memory");
+}
+#elif defined(__riscv_flen)
+#define HAVE_ENVIRONMENT 1
+/* fcsr: bits 0-4 flags, 5-7 rounding. */
+static const unsigned long environments[] = {0, 1u << 5, 2u << 5, 3u << 5, 4u << 5, 0x1F, 0x7F};
+typedef unsigned long environment;
+static environment get_environment(void) {
+    environment value;
+    __asm__ volatile("frcsr %0" : "=r"(value));
+    return value;
+}
+static void set_environment(environment value) {
+    __asm__ volatile("fscsr %0" : : "r"(value) : "memory");
 }
 #else
 #define HAVE_ENVIRONMENT 0

@@ -1,8 +1,8 @@
-/* The same program for a microcontroller and for this machine: prints a hash of conversions between all formats, one of
-   matrix products and one of steps of training. Both must print the same lines (make check-targets runs it on an
-   emulated Cortex-M4).
+/* The same program for any machine: prints a hash of conversions between all formats, one of matrix products and one of
+   steps of training. All must print the same lines; make check-targets runs it on this machine and on emulated ones, a
+   Cortex-M4 without an operating system among them.
 
-       cc -O2 -o cortexm4 tests/compile_cortexm4.c && ./cortexm4 */
+       cc -O2 tests/same_bits.c && ./a.out */
 #define MIXPREC_IMPLEMENTATION
 #define MIXPREC_NO_STDLIB
 #include "../mixprec.h"
@@ -12,10 +12,13 @@
 
 static uint64_t hash;
 
-static void hash_bytes(const void *data, size_t size) { /* FNV-1a */
-    const unsigned char *bytes = (const unsigned char *)data;
-    while (size--)
-        hash = (hash ^ *bytes++) * 0x100000001B3u;
+/* FNV-1a of the bytes of numbers that have `size` each, the lowest first on every machine. */
+static void hash_numbers(const void *data, size_t n, size_t size) {
+    static const uint16_t one = 1;
+    const size_t flip = *(const unsigned char *)&one ? 0 : size - 1;
+    size_t i;
+    for (i = 0; i < n * size; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i ^ flip]) * 0x100000001B3u;
 }
 
 /* Every exponent, and mantissas on and beside the ties of every format; NaN and Inf too. */
@@ -52,7 +55,7 @@ typedef struct weights {
     float master[VOCABULARY * HIDDEN], moment1[VOCABULARY * HIDDEN], moment2[VOCABULARY * HIDDEN];
     uint16_t model[VOCABULARY * HIDDEN], grad[VOCABULARY * HIDDEN];
 } weights;
-static weights table, gamma, dense, bias, head;
+static weights table, gain, dense, bias, head;
 
 static void start_weights(weights *w, size_t n, uint32_t stream, float centre) {
     size_t i;
@@ -69,7 +72,7 @@ static mixprec_status multiply(mixprec_transpose ta, const void *a, mixprec_tran
 }
 
 static mixprec_status train(void) {
-    static weights *const all[] = {&table, &gamma, &dense, &bias, &head};
+    static weights *const all[] = {&table, &gain, &dense, &bias, &head};
     static uint16_t x[TOKENS * WIDTH], normal[TOKENS * WIDTH], linear[TOKENS * HIDDEN], active[TOKENS * HIDDEN],
         logits[TOKENS * VOCABULARY], gradient[TOKENS * HIDDEN], back[TOKENS * HIDDEN];
     static float mean[TOKENS], rstd[TOKENS], losses[TOKENS], sums[VOCABULARY * WIDTH];
@@ -80,7 +83,7 @@ static mixprec_status train(void) {
     int step;
     size_t i;
     start_weights(&table, VOCABULARY * WIDTH, 21, 0);
-    start_weights(&gamma, WIDTH, 22, 1);
+    start_weights(&gain, WIDTH, 22, 1);
     start_weights(&dense, WIDTH * HIDDEN, 23, 0);
     start_weights(&bias, HIDDEN, 24, 0);
     start_weights(&head, HIDDEN * VOCABULARY, 25, 0);
@@ -94,7 +97,7 @@ static mixprec_status train(void) {
         }
         /* forward */
         status |= mixprec_embedding(x, MIXPREC_F16, table.model, MIXPREC_F16, tokens, TOKENS, VOCABULARY, WIDTH);
-        status |= mixprec_layer_norm(normal, MIXPREC_F16, mean, rstd, x, MIXPREC_F16, gamma.model, NULL, MIXPREC_F16,
+        status |= mixprec_layer_norm(normal, MIXPREC_F16, mean, rstd, x, MIXPREC_F16, gain.model, NULL, MIXPREC_F16,
                                      TOKENS, WIDTH, 1e-5);
         status |= multiply(MIXPREC_NO_TRANS, normal, MIXPREC_NO_TRANS, dense.model, linear, TOKENS, HIDDEN, WIDTH);
         status |= mixprec_bias_add(linear, MIXPREC_F16, linear, MIXPREC_F16, bias.model, MIXPREC_F16, TOKENS, HIDDEN);
@@ -105,7 +108,7 @@ static mixprec_status train(void) {
         /* loss and backward */
         status |= mixprec_cross_entropy(logits, MIXPREC_F16, losses, logits, MIXPREC_F16, targets, TOKENS, VOCABULARY,
                                         (double)mixprec_scaler_scale(&scaler, 1) / TOKENS);
-        hash_bytes(losses, sizeof losses);
+        hash_numbers(losses, TOKENS, 4);
         status |= multiply(MIXPREC_TRANS, active, MIXPREC_NO_TRANS, logits, head.grad, HIDDEN, VOCABULARY, TOKENS);
         status |= multiply(MIXPREC_NO_TRANS, logits, MIXPREC_TRANS, head.model, gradient, TOKENS, HIDDEN, VOCABULARY);
         status |= mixprec_dropout(gradient, MIXPREC_F16, gradient, MIXPREC_F16, TOKENS * HIDDEN, 0.1f, 27,
@@ -119,8 +122,8 @@ static mixprec_status train(void) {
         status |= multiply(MIXPREC_NO_TRANS, gradient, MIXPREC_TRANS, dense.model, back, TOKENS, WIDTH, HIDDEN);
         memset(sums, 0, sizeof sums);
         status |= mixprec_layer_norm_backward(back, MIXPREC_F16, sums, NULL, back, MIXPREC_F16, x, MIXPREC_F16,
-                                              gamma.model, MIXPREC_F16, mean, rstd, TOKENS, WIDTH);
-        status |= mixprec_convert(gamma.grad, MIXPREC_F16, sums, MIXPREC_F32, WIDTH);
+                                              gain.model, MIXPREC_F16, mean, rstd, TOKENS, WIDTH);
+        status |= mixprec_convert(gain.grad, MIXPREC_F16, sums, MIXPREC_F32, WIDTH);
         memset(sums, 0, sizeof sums);
         status |= mixprec_embedding_gradient(sums, back, MIXPREC_F16, tokens, TOKENS, VOCABULARY, WIDTH);
         status |= mixprec_convert(table.grad, MIXPREC_F16, sums, MIXPREC_F32, VOCABULARY * WIDTH);
@@ -151,9 +154,9 @@ static mixprec_status train(void) {
         }
     }
     for (i = 0; i < 5; i++) {
-        hash_bytes(all[i]->master, all[i]->n * sizeof *all[i]->master);
-        hash_bytes(all[i]->model, all[i]->n * sizeof *all[i]->model);
-        hash_bytes(all[i]->moment2, all[i]->n * sizeof *all[i]->moment2);
+        hash_numbers(all[i]->master, all[i]->n, 4);
+        hash_numbers(all[i]->model, all[i]->n, 2);
+        hash_numbers(all[i]->moment2, all[i]->n, 4);
     }
     return adam.step == STEPS ? status : MIXPREC_ERR_SCALE;
 }
@@ -177,9 +180,9 @@ int main(void) {
                     options.round = (mixprec_round)round;
                     options.overflow = (mixprec_overflow)overflow;
                     status |= mixprec_convert_ex(narrow, dtypes[d], source, MIXPREC_F32, 256, &options);
-                    hash_bytes(narrow, 256 * mixprec_dtype_size(dtypes[d]));
+                    hash_numbers(narrow, 256, mixprec_dtype_size(dtypes[d]));
                     status |= mixprec_convert(back, MIXPREC_F32, narrow, dtypes[d], 256);
-                    hash_bytes(back, sizeof back);
+                    hash_numbers(back, 256, 4);
                 }
     }
     printf("conversions %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
@@ -196,7 +199,7 @@ int main(void) {
         fill_codes(b, dtypes[(d + 1) % 4], 3, 700 * 2);
         status |= mixprec_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 3, 2, 700, 0.75f, a, dtypes[d], 700, b,
                                dtypes[(d + 1) % 4], 2, 0.1f, c, MIXPREC_F32, 2);
-        hash_bytes(c, sizeof c);
+        hash_numbers(c, 6, 4);
     }
     printf("products %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
            (int)status);
