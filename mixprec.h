@@ -9780,8 +9780,6 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
             plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->rows > plan->width)
             plan->rows = mixprec_round_up_(plan->rows / 2, plan->width);
-        else if (plan->columns > tile_columns)
-            plan->columns = mixprec_round_up_(plan->columns / 2, tile_columns);
         else if (plan->depth > smallest)
             plan->depth = plan->most_depth = smallest;
         else

@@ -669,7 +669,7 @@ static void transpose(tensor *to, const tensor *from, size_t rows, size_t column
 static void test_one_pixel(void) {
     enum { COLUMNS = 70 };
     static const size_t sizes[][2] = {{1, COLUMNS}, {2, 3}, {31, 9}, {33, 1}, {40, 64}, {61, 65}, {257, 8}};
-    static tensor x[2], dy[2], out[2], gradient[2], gamma, beta;
+    static tensor x[2], dy[2], out[2], gradient[2], inferred[2], gamma, beta;
     float kept[2][6][COLUMNS]; /* mean, rstd, running mean and variance, gradients of gamma and beta */
     size_t s, d, k, i;
     for (s = 0; s < sizeof sizes / sizeof *sizes; s++)
@@ -686,6 +686,8 @@ static void test_one_pixel(void) {
             transpose(&x[1], &x[0], rows, columns);
             transpose(&dy[1], &dy[0], rows, columns);
             memset(kept, 0, sizeof kept);
+            for (i = 0; i < columns; i++)
+                kept[0][3][i] = kept[1][3][i] = 1;
             for (k = 0; k < 2; k++) {
                 const size_t samples = k ? 1 : rows, pixels = k ? rows : 1;
                 shape(&out[k], dtypes[(d + 2) % DTYPE_COUNT], n);
@@ -698,11 +700,25 @@ static void test_one_pixel(void) {
                                                       memory(&gamma), MIXPREC_F32, kept[k][0], kept[k][1], samples,
                                                       columns, pixels) == MIXPREC_OK,
                       "status");
+                shape(&inferred[k], out[k].type, n);
+                CHECK(mixprec_batch_norm_inference(memory(&inferred[k]), inferred[k].type, memory(&x[k]), x[k].type,
+                                                   memory(&gamma), memory(&beta), MIXPREC_F32, kept[k][2], kept[k][3],
+                                                   samples, columns, pixels, 1e-5) == MIXPREC_OK,
+                      "status of inference");
             }
+            for (i = 0; i < n; i++) {
+                const size_t channel = i % columns;
+                want[i] = (x[0].value[i] - (double)kept[0][2][channel]) / sqrt((double)kept[0][3][channel] + 1e-5) *
+                              gamma.value[channel] +
+                          beta.value[channel];
+            }
+            check_tensor("inference", &inferred[0], want, 5e-6);
             CHECK(!memcmp(kept[0], kept[1], sizeof kept[0]), "%zu x %zu: statistics differ", rows, columns);
             for (i = 0; i < n; i++) {
                 const size_t there = i % columns * rows + i / columns;
                 CHECK(code_at(&out[0], i) == code_at(&out[1], there), "%zu x %zu: y differs", rows, columns);
+                CHECK(code_at(&inferred[0], i) == code_at(&inferred[1], there), "%zu x %zu: inference differs", rows,
+                      columns);
                 CHECK(code_at(&gradient[0], i) == code_at(&gradient[1], there), "%zu x %zu: dx differs", rows, columns);
             }
         }
