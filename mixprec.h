@@ -6960,7 +6960,131 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
-/* A line of 64 bytes of fp8 of each of 32 or 64 columns, `words` as mixprec_direct_thin_body_avx512_ transposes them,
+/* With at most 4 rows even a panel in L1 costs more than the products: a line of 64 bytes of each of 16 rows of B is
+   transposed and multiplied in registers. Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64):
+   with a power of two between rows they share few sets of the L1 cache, and of two halves the second would have to come
+   again, at half the speed. */
+
+/* Number k of each word: of bf16, of f16 transposed as halves (by way of memory: see mixprec_split_fp8_avx512_), or of
+   fp32, where it is the word. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_direct_number_avx512_(const __m512i *word,
+                                                                           const mixprec_dtype type, size_t k) {
+    return type == MIXPREC_F32   ? _mm512_castsi512_ps(*word)
+           : type == MIXPREC_F16 ? mixprec_half_avx512_(word, k)
+                                 : mixprec_brain_avx512_(*word, k);
+}
+/* sums[0], sums[4] ... of the rows of A += their numbers times 64 bytes of each of 16 rows of B. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_line_body_avx512_(const int rows, const mixprec_dtype type,
+                                                                            __m512 *sums, const char *b,
+                                                                            const char *ahead, size_t stride,
+                                                                            const float *a, size_t width) {
+    const size_t per_word = type == MIXPREC_F32 ? 1 : 2;
+    __m512i words[32];
+    __m512 s[MIXPREC_DIRECT_THIN_ROWS_];
+    size_t k;
+    int i, q;
+    mixprec_transpose_body_avx512_(words, b, ahead, stride, 16, 64, 0, type == MIXPREC_F16);
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) s[i] = sums[4 * i];
+    MIXPREC_UNROLL_ for (q = 0; q < 16; q++) MIXPREC_UNROLL_ for (k = 0; k < per_word; k++, a += width) {
+        const __m512 x = mixprec_direct_number_avx512_(&words[2 * q], type, k);
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) s[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x, s[i]);
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) sums[4 * i] = s[i];
+}
+/* The same of fewer bytes or rows of B. */
+MIXPREC_AVX512_ static void mixprec_direct_line_part_avx512_(size_t rows, mixprec_dtype type, __m512 *sums,
+                                                             const char *b, size_t stride, size_t columns, size_t bytes,
+                                                             const float *a, size_t width) {
+    const size_t size = mixprec_size_of_(type);
+    __m512i words[32];
+    size_t at, i;
+    if (type == MIXPREC_F16)
+        mixprec_transpose_halves_avx512_(words, b, b, stride, columns, bytes);
+    else
+        mixprec_transpose_avx512_(words, b, b, stride, columns, bytes, 0);
+    for (at = 0; at < bytes; at += size, a += width) {
+        const __m512i *word = &words[at / 4 * 2];
+        const __m512 x = type == MIXPREC_F32   ? mixprec_direct_number_avx512_(word, MIXPREC_F32, 0)
+                         : type == MIXPREC_F16 ? mixprec_direct_number_avx512_(word, MIXPREC_F16, at / 2 % 2)
+                                               : mixprec_direct_number_avx512_(word, MIXPREC_BF16, at / 2 % 2);
+        for (i = 0; i < rows; i++)
+            sums[4 * i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x, sums[4 * i]);
+    }
+}
+typedef void (*mixprec_direct_line_avx512_)(__m512 *sums, const char *b, const char *ahead, size_t stride,
+                                            const float *a, size_t width);
+#define MIXPREC_LINE_(rows, type)                                                                                      \
+    MIXPREC_AVX512_ static void mixprec_direct_line_##rows##_##type##_avx512_(                                         \
+        __m512 *sums, const char *b, const char *ahead, size_t stride, const float *a, size_t width) {                 \
+        mixprec_direct_line_body_avx512_(rows, MIXPREC_##type, sums, b, ahead, stride, a, width);                      \
+    }
+#define MIXPREC_LINES_(type) MIXPREC_LINE_(1, type) MIXPREC_LINE_(2, type) MIXPREC_LINE_(4, type)
+MIXPREC_LINES_(F32)
+MIXPREC_LINES_(F16)
+MIXPREC_LINES_(BF16)
+#undef MIXPREC_LINES_
+#undef MIXPREC_LINE_
+
+/* Sums of rows, `vectors` of 16 columns each, to t, as many rows and columns as there are. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t, size_t ldt, const __m512 *sums,
+                                                                       size_t rows, size_t columns, size_t vectors,
+                                                                       int first) {
+    size_t i, j;
+    for (i = 0; i < rows; i++, t += ldt, sums += vectors)
+        for (j = 0; j < vectors && j * 16 < columns; j++) {
+            const __mmask16 lanes = mixprec_first_lanes_(columns - j * 16);
+            const __m512 sum = first ? sums[j] : _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, t + j * 16), sums[j]);
+            _mm512_mask_storeu_ps(t + j * 16, lanes, sum);
+        }
+}
+
+/* Of types of 4 or 2 bytes. */
+MIXPREC_AVX512_ static void mixprec_direct_words_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                         size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                         float *t, size_t ldt, int first) {
+    static const mixprec_direct_line_avx512_ lines[3][3] = {
+        {mixprec_direct_line_1_F32_avx512_, mixprec_direct_line_2_F32_avx512_, mixprec_direct_line_4_F32_avx512_},
+        {mixprec_direct_line_1_F16_avx512_, mixprec_direct_line_2_F16_avx512_, mixprec_direct_line_4_F16_avx512_},
+        {mixprec_direct_line_1_BF16_avx512_, mixprec_direct_line_2_BF16_avx512_, mixprec_direct_line_4_BF16_avx512_}};
+    const int form = type == MIXPREC_F32 ? 0 : type == MIXPREC_F16 ? 1 : 2;
+    const mixprec_direct_line_avx512_ line = lines[form][rows == 1 ? 0 : rows == 2 ? 1 : 2];
+    const size_t size = mixprec_size_of_(type), row_bytes = depth * size, lead = 384;
+    const size_t phase = stride % 64 || (uintptr_t)b % size ? 0 : (uintptr_t)b % 64;
+    /* More sums of a row are under way with more columns. But streams, and lines that share a set of the caches, are
+       fewer with less of them: one row of 4096 x 4096 on Zen 5 took 1.78 ms with 16 columns of f32 and 2.98 with 32,
+       1.05 with 32 of bf16 and 1.47 with 64. */
+    const size_t step = (columns * stride <= (size_t)1 << 20 ? 128 : 64) / size;
+    size_t j, q, i, at;
+    for (j = 0; j < columns; j += step, b += step * stride, t += step) {
+        const size_t there = mixprec_min_(step, columns - j);
+        const float *from = a;
+        int begins = first;
+        for (at = 0; at < row_bytes; begins = 0) {
+            const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, row_bytes);
+            __m512 sums[MIXPREC_DIRECT_THIN_ROWS_ * 4];
+            for (i = 0; i < MIXPREC_DIRECT_THIN_ROWS_ * 4; i++)
+                sums[i] = _mm512_setzero_ps();
+            while (at < end) {
+                const size_t bytes = mixprec_min_(64 - (phase + at) % 64, end - at);
+                /* At the end of the rows, the next columns. The address is only prefetched, and may lie outside of
+                   B. */
+                const size_t ahead = at + lead + (at + lead < row_bytes ? 0 : step * stride - row_bytes);
+                for (q = 0; q < there; q += 16)
+                    if (bytes == 64 && there - q >= 16)
+                        line(sums + q / 16, b + at + q * stride, (const char *)((uintptr_t)b + ahead + q * stride),
+                             stride, from, width);
+                    else
+                        mixprec_direct_line_part_avx512_(rows, type, sums + q / 16, b + at + q * stride, stride,
+                                                         mixprec_min_(16, there - q), bytes, from, width);
+                from += bytes / size * width;
+                at += bytes;
+            }
+            mixprec_direct_thin_put_avx512_(t, ldt, sums, rows, there, 4, begins);
+        }
+    }
+}
+
+/* A line of 64 bytes of fp8 of each of 32 or 64 columns, `words` as mixprec_direct_fp8_body_avx512_ transposes them,
    as 16 bits in the order that they have there. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_body_avx512_(__m512i *to, const __m512i *words,
                                                                              size_t count, const mixprec_dtype type,
@@ -6982,45 +7106,22 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to,
         mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E5M2, NULL);
 }
 
-/* Of rows with `vectors` sums each, to t as many rows and columns as there are. Not inlined: once in a chunk the call
-   costs nothing, and the 15 kernels below are a fifth shorter. */
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t, size_t ldt, const __m512 *sums,
-                                                                       size_t rows, size_t columns, size_t vectors,
-                                                                       int first) {
-    size_t i, j;
-    for (i = 0; i < rows; i++, t += ldt, sums += vectors)
-        for (j = 0; j < vectors && j * 16 < columns; j++) {
-            const __mmask16 lanes = mixprec_first_lanes_(columns - j * 16);
-            const __m512 sum = first ? sums[j] : _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, t + j * 16), sums[j]);
-            _mm512_mask_storeu_ps(t + j * 16, lanes, sum);
-        }
-}
-
-/* With at most 4 rows even a panel in L1 costs more than the products: each word of a transposed line is widened and
-   multiplied in registers. 64 columns are taken at a time, for one row to have 4 sums under way and not wait for
-   each; 2 to 4 rows of a B in DRAM take 5 to 15 % less than with 32, which are for columns that are left.
-   Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64): with a power of two between rows they
-   share few sets of the L1 cache, and of two halves the second would have to come again, at half the speed. The end of
-   a chunk may lie within one. */
+/* fp8: 64 columns at a time in a buffer of 16 bits, for one row to have 4 sums under way and not wait for each. The end
+   of a chunk may lie within a line. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
-mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixprec_dtype form, mixprec_dtype type,
-                                 const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
-                                 size_t width, const char *b, size_t stride, float *t, size_t ldt, int first) {
-    const int narrow = form != MIXPREC_F32 && mixprec_size_of_(type) == 1; /* 8 bits, widened to `form` */
-    const int shift = form == MIXPREC_F32 ? 2 : !narrow;                   /* log2 of bytes */
-    const size_t row_bytes = depth << shift, lead = 384;
-    const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
+mixprec_direct_fp8_body_avx512_(const int rows, const int vectors, const mixprec_dtype form, mixprec_dtype type,
+                                const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
+                                size_t width, const char *b, size_t stride, float *t, size_t ldt, int first) {
+    const size_t lead = 384, phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     /* Two vectors of columns side by side, then the next two. */
     __m512i words[64], wide[128];
-    const __m512i *const lines = narrow ? wide : words;
-    const size_t pair = narrow ? 64 : 32;
     __m512 sums[MIXPREC_DIRECT_THIN_ROWS_ * 4];
     /* Times 0 they change no sum, not even -0. */
     static const float minus_zeros[MIXPREC_DIRECT_THIN_ROWS_] = {-0.0f, -0.0f, -0.0f, -0.0f};
     size_t at = 0, line = 0, line_end = 0;
     int i, j;
-    for (; at < row_bytes; first = 0) {
-        const size_t end = mixprec_min_(at + ((size_t)MIXPREC_GEMM_KBLOCK << shift), row_bytes);
+    for (; at < depth; first = 0) {
+        const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK, depth);
         __m512 s[MIXPREC_DIRECT_THIN_ROWS_][4];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
             _mm512_setzero_ps();
@@ -7029,50 +7130,35 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
             if (at == line_end) {
                 /* At the end of the rows, the next columns; the address is only prefetched, and may lie outside of
                    B. */
-                const char *ahead =
-                    (const char *)((uintptr_t)b + at + lead +
-                                   (at + lead < row_bytes ? 0 : (size_t)vectors * 16 * stride - row_bytes));
+                const char *ahead = (const char *)((uintptr_t)b + at + lead +
+                                                   (at + lead < depth ? 0 : (size_t)vectors * 16 * stride - depth));
                 line = at;
-                line_end = at + mixprec_min_(64 - (phase + at) % 64, row_bytes - at);
+                line_end = at + mixprec_min_(64 - (phase + at) % 64, depth - at);
                 for (q = 0; q < (size_t)vectors; q++) {
                     const size_t there = columns > q * 16 ? mixprec_min_(16, columns - q * 16) : 0;
-                    const char *from = b + at + q * 16 * stride, *later = ahead + q * 16 * stride;
-                    if (form == MIXPREC_F16 && !narrow)
-                        mixprec_transpose_halves_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
-                                                         line_end - line);
-                    else
-                        mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, from, later, stride, there,
-                                                  line_end - line, 0);
+                    mixprec_transpose_avx512_(words + q / 2 * 32 + q % 2, b + at + q * 16 * stride,
+                                              ahead + q * 16 * stride, stride, there, line_end - line, 0);
                 }
-                if (narrow)
-                    mixprec_direct_widen_avx512_(wide, words, (size_t)vectors * 16, type, table);
+                mixprec_direct_widen_avx512_(wide, words, (size_t)vectors * 16, type, table);
             }
-            stop = (mixprec_min_(end, line_end) - line) >> shift;
-            at = (at - line) >> shift;
-            for (q = at; q < stop; q += form == MIXPREC_F32 ? 1 : 2) {
-                const __m512i *const from = lines + (form == MIXPREC_F32 ? 2 * q : q);
+            stop = mixprec_min_(end, line_end) - line;
+            at -= line;
+            for (q = at; q < stop; q += 2) {
                 const int odd = stop - q == 1; /* at the end of the rows, with zeros after it */
                 const float *row = a;
                 MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
-                    if (k == 0 || form != MIXPREC_F32) {
-                        __m512 x[4];
-                        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                            const __m512i *const word = from + (size_t)(j / 2) * pair + j % 2;
-                            if (form == MIXPREC_F32)
-                                x[j] = _mm512_castsi512_ps(*word);
-                            else if (form == MIXPREC_F16)
-                                x[j] = mixprec_half_avx512_(word, k);
-                            else
-                                x[j] = mixprec_brain_avx512_(*word, k);
-                        }
-                        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-                            s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(row[i]), x[j], s[i][j]);
-                        row = odd ? minus_zeros : row + width;
+                    __m512 x[4];
+                    MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                        const __m512i *const word = wide + q + (size_t)(j / 2) * 64 + j % 2;
+                        x[j] = form == MIXPREC_F16 ? mixprec_half_avx512_(word, k) : mixprec_brain_avx512_(*word, k);
                     }
+                    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
+                        _mm512_fmadd_ps(_mm512_set1_ps(row[i]), x[j], s[i][j]);
+                    row = odd ? minus_zeros : row + width;
                 }
-                a += form == MIXPREC_F32 || odd ? width : 2 * width;
+                a += odd ? width : 2 * width;
             }
-            at = line + (stop << shift);
+            at = line + stop;
         }
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) sums[i * vectors + j] =
             s[i][j];
@@ -7080,17 +7166,17 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
     }
 }
 
-MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
-                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
-                                                        float *t, size_t ldt, int first) {
+MIXPREC_AVX512_ static void mixprec_direct_fp8_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                       size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                       float *t, size_t ldt, int first) {
     const uint64_t *table = mixprec_fp8_table_(type);
     const size_t step = 64;
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
 #define MIXPREC_BODY_(some, vectors, form)                                                                             \
-    mixprec_direct_thin_body_avx512_(some, vectors, form, type, table, rows, there, depth, a, width, b, stride, t,     \
-                                     ldt, first)
+    mixprec_direct_fp8_body_avx512_(some, vectors, form, type, table, rows, there, depth, a, width, b, stride, t, ldt, \
+                                    first)
 #define MIXPREC_FORM_(form)                                                                                            \
     if (rows == 1 && there <= 32)                                                                                      \
         MIXPREC_BODY_(1, 2, form);                                                                                     \
@@ -7102,9 +7188,7 @@ MIXPREC_AVX512_ static void mixprec_direct_thin_avx512_(size_t rows, size_t colu
         MIXPREC_BODY_(2, 4, form);                                                                                     \
     else                                                                                                               \
         MIXPREC_BODY_(4, 4, form);
-        if (type == MIXPREC_F32) {
-            MIXPREC_FORM_(MIXPREC_F32)
-        } else if (type == MIXPREC_BF16 || type == MIXPREC_E4M3 || table) {
+        if (type == MIXPREC_E4M3 || table) {
             MIXPREC_FORM_(MIXPREC_BF16)
         } else {
             MIXPREC_FORM_(MIXPREC_F16)
@@ -7465,8 +7549,10 @@ MIXPREC_AVX512_ static void mixprec_direct_avx512_(size_t rows, size_t columns, 
         mixprec_direct_along_avx512_(&call);
     else if (rows > MIXPREC_DIRECT_THIN_ROWS_)
         mixprec_direct_across_avx512_(&call);
+    else if (mixprec_size_of_(type) == 1)
+        mixprec_direct_fp8_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
     else
-        mixprec_direct_thin_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
+        mixprec_direct_words_avx512_(rows, columns, depth, a, width, b, type, stride, t, ldt, first);
 }
 
 /* Elements that lie side by side in src as in the panel. */
