@@ -12771,7 +12771,7 @@ static const mixprec_kernels_ mixprec_kernels_avx2_ = {
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 168, 1024, 1024, mixprec_pack_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 168, 1024, 2048, mixprec_pack_avx512_,
                           mixprec_tile_avx512_, mixprec_fence_avx2_, mixprec_small_avx512_, mixprec_dots_avx2_,
                           mixprec_direct_avx512_, MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_,
                           MIXPREC_DIRECT_BYTES_, MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_,
@@ -12809,7 +12809,7 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 1024, mixprec_pack_pairs_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_,
                           mixprec_tile_pairs_avx512_, mixprec_fence_avx2_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL,
                           {0, 0})};
 #endif
