@@ -7048,12 +7048,13 @@ MIXPREC_AVX512_ static void mixprec_direct_words_avx512_(size_t rows, size_t col
         {mixprec_direct_line_1_BF16_avx512_, mixprec_direct_line_2_BF16_avx512_, mixprec_direct_line_4_BF16_avx512_}};
     const int form = type == MIXPREC_F32 ? 0 : type == MIXPREC_F16 ? 1 : 2;
     const mixprec_direct_line_avx512_ line = lines[form][rows == 1 ? 0 : rows == 2 ? 1 : 2];
-    const size_t size = mixprec_size_of_(type), row_bytes = depth * size, lead = 384;
+    const size_t size = mixprec_size_of_(type), row_bytes = depth * size, lead = 768;
     const size_t phase = stride % 64 || (uintptr_t)b % size ? 0 : (uintptr_t)b % 64;
-    /* More sums of a row are under way with more columns. But streams, and lines that share a set of the caches, are
-       fewer with less of them: one row of 4096 x 4096 on Zen 5 took 1.78 ms with 16 columns of f32 and 2.98 with 32,
-       1.05 with 32 of bf16 and 1.47 with 64. */
-    const size_t step = (columns * stride <= (size_t)1 << 20 ? 128 : 64) / size;
+    /* More sums of a row are under way with more columns. But streams are fewer with less of them, and lines that share
+       a set of the caches: one row of 4096 x 4096 in DRAM took 2.1 ms on Zen 5 with 16 columns of f32 and 3.0 with 32;
+       in bf16 1.25 and 1.47, but 1.20 and 1.13 with 32 bytes more from row to row. */
+    const size_t most = (columns * stride <= (size_t)1 << 20 ? 128 : stride % 4096 ? 64 : 32) / size;
+    const size_t step = most > 16 ? most : 16;
     size_t j, q, i, at;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
@@ -7106,8 +7107,8 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to,
         mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E5M2, NULL);
 }
 
-/* fp8: 64 columns at a time in a buffer of 16 bits, for one row to have 4 sums under way and not wait for each. The end
-   of a chunk may lie within a line. */
+/* fp8: up to 64 columns at a time in a buffer of 16 bits, for one row to have 4 sums under way and not wait for each.
+   The end of a chunk may lie within a line. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_fp8_body_avx512_(const int rows, const int vectors, const mixprec_dtype form, mixprec_dtype type,
                                 const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
@@ -7170,7 +7171,8 @@ MIXPREC_AVX512_ static void mixprec_direct_fp8_avx512_(size_t rows, size_t colum
                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                        float *t, size_t ldt, int first) {
     const uint64_t *table = mixprec_fp8_table_(type);
-    const size_t step = 64;
+    /* In DRAM fewer streams count for more than more sums: one row of 4096 x 4096 on Zen 5 1.05 ms, and 1.37 with 64. */
+    const size_t step = columns * stride <= (size_t)1 << 20 ? 64 : 32;
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
@@ -7182,10 +7184,12 @@ MIXPREC_AVX512_ static void mixprec_direct_fp8_avx512_(size_t rows, size_t colum
         MIXPREC_BODY_(1, 2, form);                                                                                     \
     else if (rows == 1)                                                                                                \
         MIXPREC_BODY_(1, 4, form);                                                                                     \
-    else if (there <= 32)                                                                                              \
-        MIXPREC_BODY_(4, 2, form);                                                                                     \
+    else if (rows == 2 && there <= 32)                                                                                 \
+        MIXPREC_BODY_(2, 2, form);                                                                                     \
     else if (rows == 2)                                                                                                \
         MIXPREC_BODY_(2, 4, form);                                                                                     \
+    else if (there <= 32)                                                                                              \
+        MIXPREC_BODY_(4, 2, form);                                                                                     \
     else                                                                                                               \
         MIXPREC_BODY_(4, 4, form);
         if (type == MIXPREC_E4M3 || table) {
