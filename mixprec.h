@@ -6947,11 +6947,11 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 /* Where a product has few rows, packing B as panels of fp32 would take longer than the products.
    Where k runs along the rows of B (N x K) the rows of A are the lanes of a vector, with 16 columns of B at a time: B
    needs no transposition, only to become fp32, 64 of k at a time in one of two buffers in L1, while the numbers in the
-   other are broadcast from there. Up to four rows use lanes for columns instead, and so do all where columns lie side
+   other are broadcast from there. Up to eight rows use lanes for columns instead, and so do all where columns lie side
    by side (K x N, and packed). */
 #define MIXPREC_DIRECT_ROWS_AVX512_ 32
 #define MIXPREC_DIRECT_WIDTH_ 16 /* of a panel of A */
-#define MIXPREC_DIRECT_THIN_ROWS_ 4
+#define MIXPREC_DIRECT_THIN_ROWS_ 8
 #define MIXPREC_DIRECT_DEPTH_ 64 /* of a buffer of 16 columns */
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512  /* bytes to prefetch ahead in a row of B */
@@ -6960,7 +6960,7 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
-/* With at most 4 rows even a panel in L1 costs more than the products: a line of 64 bytes of each of 16 rows of B is
+/* With at most 8 rows even a panel in L1 costs more than the products: a line of 64 bytes of each of 16 rows of B is
    transposed and multiplied in registers. Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64):
    with a power of two between rows they share few sets of the L1 cache, and of two halves the second would have to come
    again, at half the speed. */
@@ -7018,7 +7018,7 @@ typedef void (*mixprec_direct_line_avx512_)(__m512 *sums, const char *b, const c
         __m512 *sums, const char *b, const char *ahead, size_t stride, const float *a, size_t width) {                 \
         mixprec_direct_line_body_avx512_(rows, MIXPREC_##type, sums, b, ahead, stride, a, width);                      \
     }
-#define MIXPREC_LINES_(type) MIXPREC_LINE_(1, type) MIXPREC_LINE_(2, type) MIXPREC_LINE_(4, type)
+#define MIXPREC_LINES_(type) MIXPREC_LINE_(1, type) MIXPREC_LINE_(2, type) MIXPREC_LINE_(4, type) MIXPREC_LINE_(8, type)
 MIXPREC_LINES_(F32)
 MIXPREC_LINES_(F16)
 MIXPREC_LINES_(BF16)
@@ -7042,12 +7042,15 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t,
 MIXPREC_AVX512_ static void mixprec_direct_words_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                          size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                          float *t, size_t ldt, int first) {
-    static const mixprec_direct_line_avx512_ lines[3][3] = {
-        {mixprec_direct_line_1_F32_avx512_, mixprec_direct_line_2_F32_avx512_, mixprec_direct_line_4_F32_avx512_},
-        {mixprec_direct_line_1_F16_avx512_, mixprec_direct_line_2_F16_avx512_, mixprec_direct_line_4_F16_avx512_},
-        {mixprec_direct_line_1_BF16_avx512_, mixprec_direct_line_2_BF16_avx512_, mixprec_direct_line_4_BF16_avx512_}};
+    static const mixprec_direct_line_avx512_ lines[3][4] = {
+        {mixprec_direct_line_1_F32_avx512_, mixprec_direct_line_2_F32_avx512_, mixprec_direct_line_4_F32_avx512_,
+         mixprec_direct_line_8_F32_avx512_},
+        {mixprec_direct_line_1_F16_avx512_, mixprec_direct_line_2_F16_avx512_, mixprec_direct_line_4_F16_avx512_,
+         mixprec_direct_line_8_F16_avx512_},
+        {mixprec_direct_line_1_BF16_avx512_, mixprec_direct_line_2_BF16_avx512_, mixprec_direct_line_4_BF16_avx512_,
+         mixprec_direct_line_8_BF16_avx512_}};
     const int form = type == MIXPREC_F32 ? 0 : type == MIXPREC_F16 ? 1 : 2;
-    const mixprec_direct_line_avx512_ line = lines[form][rows == 1 ? 0 : rows == 2 ? 1 : 2];
+    const mixprec_direct_line_avx512_ line = lines[form][rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3];
     const size_t size = mixprec_size_of_(type), row_bytes = depth * size, lead = 768;
     const size_t phase = stride % 64 || (uintptr_t)b % size ? 0 : (uintptr_t)b % 64;
     /* More sums of a row are under way with more columns. But streams are fewer with less of them, and lines that share
@@ -7118,7 +7121,8 @@ mixprec_direct_fp8_body_avx512_(const int rows, const int vectors, const mixprec
     __m512i words[64], wide[128];
     __m512 sums[MIXPREC_DIRECT_THIN_ROWS_ * 4];
     /* Times 0 they change no sum, not even -0. */
-    static const float minus_zeros[MIXPREC_DIRECT_THIN_ROWS_] = {-0.0f, -0.0f, -0.0f, -0.0f};
+    static const float minus_zeros[MIXPREC_DIRECT_THIN_ROWS_] = {-0.0f, -0.0f, -0.0f, -0.0f,
+                                                                 -0.0f, -0.0f, -0.0f, -0.0f};
     size_t at = 0, line = 0, line_end = 0;
     int i, j;
     for (; at < depth; first = 0) {
@@ -7171,8 +7175,8 @@ MIXPREC_AVX512_ static void mixprec_direct_fp8_avx512_(size_t rows, size_t colum
                                                        size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                        float *t, size_t ldt, int first) {
     const uint64_t *table = mixprec_fp8_table_(type);
-    /* In DRAM fewer streams count for more than more sums: one row of 4096 x 4096 on Zen 5 1.05 ms, and 1.37 with 64. */
-    const size_t step = columns * stride <= (size_t)1 << 20 ? 64 : 32;
+    /* In DRAM fewer streams count for more than more sums: one row of 4096 x 4096 took 1.05 ms on Zen 5, 1.37 with 64. */
+    const size_t step = rows <= 4 && columns * stride <= (size_t)1 << 20 ? 64 : 32;
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
@@ -7188,6 +7192,8 @@ MIXPREC_AVX512_ static void mixprec_direct_fp8_avx512_(size_t rows, size_t colum
         MIXPREC_BODY_(2, 2, form);                                                                                     \
     else if (rows == 2)                                                                                                \
         MIXPREC_BODY_(2, 4, form);                                                                                     \
+    else if (rows > 4)                                                                                                 \
+        MIXPREC_BODY_(8, 2, form);                                                                                     \
     else if (there <= 32)                                                                                              \
         MIXPREC_BODY_(4, 2, form);                                                                                     \
     else                                                                                                               \
