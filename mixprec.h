@@ -6572,46 +6572,52 @@ MIXPREC_AVX512_ static void mixprec_tile_avx512_(size_t rows, size_t columns, si
                             (const char *)b, 128, (char *)t, ldt, first, wide);
 }
 
-/* 64 bytes of columns or less, in vectors of half the size, of which Zen 4 multiplies two at once; 8 sums under way
-   keep both busy. Rows that are not there are the last one again. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_tile_body_avx512_(const int most, const int vectors,
+/* 64 bytes of columns or less, in vectors of half the size where those do. 8 sums under way keep two units busy. Rows
+   that are not there are the last one again. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_tile_body_avx512_(const int most, const int half,
                                                                            const int wide, size_t rows, size_t columns,
                                                                            size_t depth, const char *a, size_t a_row,
                                                                            size_t a_step, const char *b, size_t b_step,
                                                                            char *t, size_t t_row) {
-    const unsigned there = mixprec_first_lanes_(columns);
-    const __mmask8 lanes[2] = {(__mmask8)(wide ? there & 15 : there), (__mmask8)(there >> (wide ? 4 : 8))};
+    const __mmask16 lanes = mixprec_first_lanes_(wide ? 2 * columns : columns); /* of 4 bytes, whatever the width */
     size_t count, p;
-    int i, j;
+    int i;
     for (; rows; rows -= count, a += count * a_row) {
         const char *row[8], *from = b;
-        __m256 s[8][2]; /* one of the two is used: see mixprec_tile_body_avx2_ */
-        __m256d w[8][2];
+        __m256 s[8]; /* one of the four is used: see mixprec_tile_body_avx2_ */
+        __m256d w[8];
+        __m512 s2[8];
+        __m512d w2[8];
         count = mixprec_min_(rows, (size_t)most);
         MIXPREC_UNROLL_ for (i = 0; i < most; i++) {
             row[i] = a + mixprec_min_((size_t)i, count - 1) * a_row;
-            s[i][0] = s[i][1] = _mm256_setzero_ps();
-            w[i][0] = w[i][1] = _mm256_setzero_pd();
+            s[i] = _mm256_setzero_ps();
+            w[i] = _mm256_setzero_pd();
+            s2[i] = _mm512_setzero_ps();
+            w2[i] = _mm512_setzero_pd();
         }
-        for (p = 0; p < depth; p++, from += b_step)
-            MIXPREC_UNROLL_ for (i = 0; i < most; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+        for (p = 0; p < depth; p++, from += b_step) {
+            const __m256 x = _mm256_maskz_loadu_ps((__mmask8)lanes, from);
+            const __m512 x2 = _mm512_maskz_loadu_ps(lanes, from);
+            MIXPREC_UNROLL_ for (i = 0; i < most; i++) {
                 const void *y = row[i] + p * a_step;
-                if (wide)
-                    w[i][j] = _mm256_fmadd_pd(_mm256_set1_pd(*(const double *)y),
-                                              _mm256_maskz_loadu_pd(lanes[j], from + 32 * j), w[i][j]);
+                if (wide && half)
+                    w[i] = _mm256_fmadd_pd(_mm256_set1_pd(*(const double *)y), _mm256_castps_pd(x), w[i]);
+                else if (wide)
+                    w2[i] = _mm512_fmadd_pd(_mm512_set1_pd(*(const double *)y), _mm512_castps_pd(x2), w2[i]);
+                else if (half)
+                    s[i] = _mm256_fmadd_ps(_mm256_set1_ps(*(const float *)y), x, s[i]);
                 else
-                    s[i][j] = _mm256_fmadd_ps(_mm256_set1_ps(*(const float *)y),
-                                              _mm256_maskz_loadu_ps(lanes[j], from + 32 * j), s[i][j]);
+                    s2[i] = _mm512_fmadd_ps(_mm512_set1_ps(*(const float *)y), x2, s2[i]);
             }
+        }
         MIXPREC_UNROLL_ for (i = 0; i < most; i++, t += t_row) {
             if ((size_t)i == count)
                 break;
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                if (wide)
-                    _mm256_mask_storeu_pd(t + 32 * j, lanes[j], w[i][j]);
-                else
-                    _mm256_mask_storeu_ps(t + 32 * j, lanes[j], s[i][j]);
-            }
+            if (half)
+                _mm256_mask_storeu_ps(t, (__mmask8)lanes, wide ? _mm256_castpd_ps(w[i]) : s[i]);
+            else
+                _mm512_mask_storeu_ps(t, lanes, wide ? _mm512_castpd_ps(w2[i]) : s2[i]);
         }
     }
 }
@@ -6619,17 +6625,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_small_tile_body_avx512_(const
 MIXPREC_AVX512_ static void mixprec_small_tile_avx512_(size_t rows, size_t columns, size_t depth, const char *a,
                                                        size_t a_row, size_t a_step, const char *b, size_t b_step,
                                                        char *t, size_t t_row, int wide) {
-    const int vectors = columns > (wide ? 4 : 8) ? 2 : 1;
-    /* Two vectors of up to 8 rows pay where k is long. */
-    const int most = rows <= 4 || (vectors == 2 && depth < 32) ? 4 : rows <= 6 ? 6 : 8;
-    switch (most * 4 + vectors * 2 + wide) {
-#define MIXPREC_CASE_(most, vectors, wide)                                                                             \
-    case most * 4 + vectors * 2 + wide:                                                                                \
-        mixprec_small_tile_body_avx512_(most, vectors, wide, rows, columns, depth, a, a_row, a_step, b, b_step, t,     \
+    const int half = columns <= (wide ? 4 : 8);
+    const int most = rows <= 4 ? 4 : rows <= 6 ? 6 : 8;
+    switch (most * 4 + half * 2 + wide) {
+#define MIXPREC_CASE_(most, half, wide)                                                                                \
+    case most * 4 + half * 2 + wide:                                                                                   \
+        mixprec_small_tile_body_avx512_(most, half, wide, rows, columns, depth, a, a_row, a_step, b, b_step, t,        \
                                         t_row);                                                                        \
         break;
 #define MIXPREC_CASES_(most)                                                                                           \
-    MIXPREC_CASE_(most, 1, 0) MIXPREC_CASE_(most, 2, 0) MIXPREC_CASE_(most, 1, 1) MIXPREC_CASE_(most, 2, 1)
+    MIXPREC_CASE_(most, 0, 0) MIXPREC_CASE_(most, 1, 0) MIXPREC_CASE_(most, 0, 1) MIXPREC_CASE_(most, 1, 1)
         MIXPREC_CASES_(4)
         MIXPREC_CASES_(6)
         MIXPREC_CASES_(8)
