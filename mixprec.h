@@ -6986,10 +6986,8 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
 
-/* With at most 8 rows even a panel in L1 costs more than the products: a line of 64 bytes of each of 16 rows of B is
-   transposed and multiplied in registers. Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64):
-   with a power of two between rows they share few sets of the L1 cache, and of two halves the second would have to come
-   again, at half the speed. */
+/* With at most 8 rows even a panel in L1 costs more than the products: 64 bytes of each of 16 rows of B are transposed
+   and multiplied in registers. */
 
 /* Number k of each word: of bf16, of f16 transposed as halves (by way of memory: see mixprec_split_fp8_avx512_), or of
    fp32, where it is the word. */
@@ -7078,7 +7076,6 @@ MIXPREC_AVX512_ static void mixprec_direct_words_avx512_(size_t rows, size_t col
     const int form = type == MIXPREC_F32 ? 0 : type == MIXPREC_F16 ? 1 : 2;
     const mixprec_direct_line_avx512_ line = lines[form][rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3];
     const size_t size = mixprec_size_of_(type), row_bytes = depth * size, lead = 768;
-    const size_t phase = stride % 64 || (uintptr_t)b % size ? 0 : (uintptr_t)b % 64;
     /* More sums of a row are under way with more columns. But streams are fewer with less of them, and lines that share
        a set of the caches: one row of 4096 x 4096 in DRAM took 2.1 ms on Zen 5 with 16 columns of f32 and 3.0 with 32;
        in bf16 1.25 and 1.47, but 1.20 and 1.13 with 32 bytes more from row to row. */
@@ -7095,7 +7092,7 @@ MIXPREC_AVX512_ static void mixprec_direct_words_avx512_(size_t rows, size_t col
             for (i = 0; i < MIXPREC_DIRECT_THIN_ROWS_ * 4; i++)
                 sums[i] = _mm512_setzero_ps();
             while (at < end) {
-                const size_t bytes = mixprec_min_(64 - (phase + at) % 64, end - at);
+                const size_t bytes = mixprec_min_(64, end - at);
                 /* At the end of the rows, the next columns. The address is only prefetched, and may lie outside of
                    B. */
                 const size_t ahead = at + lead + (at + lead < row_bytes ? 0 : step * stride - row_bytes);
@@ -7137,7 +7134,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to,
 }
 
 /* fp8: up to 64 columns at a time in a buffer of 16 bits, for one row to have 4 sums under way and not wait for each.
-   The end of a chunk may lie within a line. */
+   Lines are those of the cache, wherever B begins (malloc likes 16 modulo 64), and the end of a chunk may lie within
+   one: with a power of two between rows they share few sets of the L1 cache, and of two halves the second would have to
+   come again (1 x 4096 x 4096 on Zen 5: 1.41 ms, not 1.06). */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_fp8_body_avx512_(const int rows, const int vectors, const mixprec_dtype form, mixprec_dtype type,
                                 const uint64_t *table, size_t rows_there, size_t columns, size_t depth, const float *a,
