@@ -2236,7 +2236,7 @@ typedef struct mixprec_kernels_ {
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
        a packed panel of it, and at most 256 columns. `scratch` has direct_bytes and direct_bytes_per_row for each row,
-       aligned to 64; up to 4 rows that run across those of B need none. May be NULL. */
+       aligned to 64; up to 8 rows that run across those of B need none. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
