@@ -691,6 +691,48 @@ static void test_few_rows_lines(void) {
                     }
 }
 
+/* Rows of B so far apart that few of them are larger than the caches, with a page in between or a little more: the bits
+   of rows that lie side by side. */
+static void test_few_rows_apart(void) {
+    enum { M = 9, N = 70, K = 150, APART = 1 << 15 };
+    static const mixprec_dtype types[] = {MIXPREC_F64,  MIXPREC_F32,  MIXPREC_F16,
+                                          MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    static const size_t ms[] = {1, 2, 4, 6, 9};
+    static double near_b[N * K], far_b[N * (APART + 64) / 8], rows_a[M * K], results[2][M * N];
+    size_t t, m, i, path, more;
+    random_state = 31;
+    for (t = 0; t < sizeof types / sizeof *types; t++)
+        for (more = 0; more <= 64; more += 64) {
+            const mixprec_dtype type = types[t], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+            const size_t size = mixprec_dtype_size(type), sum_size = mixprec_dtype_size(sum_type);
+            for (i = 0; i < N * K; i++) {
+                const double x = (double)random_below(2000) / 16 - 60;
+                char *element = (char *)near_b + i * size;
+                if (i < M * K)
+                    mixprec_convert((char *)rows_a + i * sum_size, sum_type, &x, MIXPREC_F64, 1);
+                mixprec_convert(element, type, &x, MIXPREC_F64, 1);
+                memcpy((char *)far_b + i / K * (APART + more) + i % K * size, element, size);
+            }
+            for (path = 0; path < (size_t)ISA_COUNT; path++)
+                for (m = 0; m < sizeof ms / sizeof *ms; m++) {
+                    mixprec_gemm_desc d;
+                    if (!runs_here(all_isas[path]) || fuses(all_isas[path], 0) != 1)
+                        continue;
+                    memset(&d, 0, sizeof d);
+                    d.m = ms[m], d.n = N, d.k = K, d.isa = all_isas[path], d.trans_b = MIXPREC_TRANS;
+                    d.a = rows_a, d.b = near_b, d.c = results[0];
+                    d.a_type = d.c_type = sum_type;
+                    d.b_type = type;
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                    d.b = far_b, d.c = results[1];
+                    d.ldb = (APART + more) / size;
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+                    CHECK(!memcmp(results[0], results[1], d.m * N * sum_size), "%s, %s, m %zu, %zu bytes apart",
+                          path_name(d.isa), mixprec_dtype_name(type), d.m, APART + more);
+                }
+        }
+}
+
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every
    product is a negative number too small for the sum's type, the sum is -0 on every path that fuses. */
 static void test_few_rows_minus_zero(void) {
@@ -1629,6 +1671,7 @@ int main(int argc, char **argv) {
         {"gemm: few rows", test_few_rows},
         {"gemm: few sums of a long k", test_few_sums},
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
+        {"gemm: few rows, rows of B far apart", test_few_rows_apart},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: a C larger than the caches", test_large_c},
         {"gemm: shapes across cache blocks", test_large_shapes},
