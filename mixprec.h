@@ -7049,7 +7049,8 @@ MIXPREC_LINES_(BF16)
 #undef MIXPREC_LINES_
 #undef MIXPREC_LINE_
 
-/* Sums of rows, `vectors` of 16 columns each, to t, as many rows and columns as there are. */
+/* Sums of rows, `vectors` of 16 columns each, to t, as many rows and columns as there are. Not inlined: once in a chunk
+   the call costs nothing, and the kernels for fp8 are shorter. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_thin_put_avx512_(float *t, size_t ldt, const __m512 *sums,
                                                                        size_t rows, size_t columns, size_t vectors,
                                                                        int first) {
