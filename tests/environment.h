@@ -17,46 +17,37 @@ static void set_environment(environment value) {
     _mm_setcsr(value);
 }
 #elif defined(__aarch64__)
-#define HAVE_ENVIRONMENT 1
 /* FPCR: bits 22-23 rounding, 24 flush to zero, 25 default NaN. */
-static const uint64_t environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24};
 typedef uint64_t environment;
-static environment get_environment(void) {
-    environment value;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(value));
-    return value;
-}
-static void set_environment(environment value) {
-    __asm__ volatile("msr fpcr, %0" : : "r"(value));
-}
+static const environment environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24};
+#define GET_ENVIRONMENT "mrs %0, fpcr"
+#define SET_ENVIRONMENT "msr fpcr, %0"
 #elif defined(__arm__) && defined(__ARM_FP)
-#define HAVE_ENVIRONMENT 1
 /* FPSCR: bits 0-4 and 7 flags, 22-23 rounding, 24 flush to zero, 25 default NaN. */
-static const unsigned environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24, 0x9F};
 typedef unsigned environment;
-static environment get_environment(void) {
-    environment value;
-    __asm__ volatile("vmrs %0, fpscr" : "=r"(value));
-    return value;
-}
-static void set_environment(environment value) {
-    __asm__ volatile("vmsr fpscr, %0" : : "r"(value) : "memory");
-}
+static const environment environments[] = {0, 1u << 22, 2u << 22, 3u << 22, 1u << 24, 7u << 22, 2u << 24, 0x9F};
+#define GET_ENVIRONMENT "vmrs %0, fpscr"
+#define SET_ENVIRONMENT "vmsr fpscr, %0"
 #elif defined(__riscv_flen)
-#define HAVE_ENVIRONMENT 1
 /* fcsr: bits 0-4 flags, 5-7 rounding. */
-static const unsigned long environments[] = {0, 1u << 5, 2u << 5, 3u << 5, 4u << 5, 0x1F, 0x7F};
 typedef unsigned long environment;
-static environment get_environment(void) {
-    environment value;
-    __asm__ volatile("frcsr %0" : "=r"(value));
-    return value;
-}
-static void set_environment(environment value) {
-    __asm__ volatile("fscsr %0" : : "r"(value) : "memory");
-}
+static const environment environments[] = {0, 1u << 5, 2u << 5, 3u << 5, 4u << 5, 0x1F, 0x7F};
+#define GET_ENVIRONMENT "frcsr %0"
+#define SET_ENVIRONMENT "fscsr %0"
 #else
 #define HAVE_ENVIRONMENT 0
+#endif
+
+#ifdef GET_ENVIRONMENT
+#define HAVE_ENVIRONMENT 1
+static environment get_environment(void) {
+    environment value;
+    __asm__ volatile(GET_ENVIRONMENT : "=r"(value));
+    return value;
+}
+static void set_environment(environment value) {
+    __asm__ volatile(SET_ENVIRONMENT : : "r"(value) : "memory");
+}
 #endif
 
 #endif

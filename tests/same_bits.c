@@ -7,27 +7,17 @@
 #define MIXPREC_NO_STDLIB
 #include "../mixprec.h"
 
+#include "same.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static uint64_t hash;
 
-/* FNV-1a of the bytes of numbers that have `size` each, the lowest first on every machine. */
-static void hash_numbers(const void *data, size_t n, size_t size) {
-    static const uint16_t one = 1;
-    const size_t flip = *(const unsigned char *)&one ? 0 : size - 1;
-    size_t i;
-    for (i = 0; i < n * size; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i ^ flip]) * 0x100000001B3u;
-}
-
-/* Every exponent, and mantissas on and beside the ties of every format; NaN and Inf too. */
 static void fill_floats(float *x, uint32_t first, size_t n) {
     size_t i;
     for (i = 0; i < n; i++) {
-        uint32_t bits = mixprec_random_bits(1, first + i);
-        if (bits & 1)
-            bits = (bits & 0xFFFF0000u) + (bits >> 1 & 1) * 0x8000u + (bits >> 2 & 3) - 1u;
+        const uint32_t bits = bits_of_number(first + (uint32_t)i);
         memcpy(&x[i], &bits, 4);
     }
 }
@@ -108,7 +98,7 @@ static mixprec_status train(void) {
         /* loss and backward */
         status |= mixprec_cross_entropy(logits, MIXPREC_F16, losses, logits, MIXPREC_F16, targets, TOKENS, VOCABULARY,
                                         (double)mixprec_scaler_scale(&scaler, 1) / TOKENS);
-        hash_numbers(losses, TOKENS, 4);
+        hash = hash_numbers(hash, losses, TOKENS, 4);
         status |= multiply(MIXPREC_TRANS, active, MIXPREC_NO_TRANS, logits, head.grad, HIDDEN, VOCABULARY, TOKENS);
         status |= multiply(MIXPREC_NO_TRANS, logits, MIXPREC_TRANS, head.model, gradient, TOKENS, HIDDEN, VOCABULARY);
         status |= mixprec_dropout(gradient, MIXPREC_F16, gradient, MIXPREC_F16, TOKENS * HIDDEN, 0.1f, 27,
@@ -154,9 +144,9 @@ static mixprec_status train(void) {
         }
     }
     for (i = 0; i < 5; i++) {
-        hash_numbers(all[i]->master, all[i]->n, 4);
-        hash_numbers(all[i]->model, all[i]->n, 2);
-        hash_numbers(all[i]->moment2, all[i]->n, 4);
+        hash = hash_numbers(hash, all[i]->master, all[i]->n, 4);
+        hash = hash_numbers(hash, all[i]->model, all[i]->n, 2);
+        hash = hash_numbers(hash, all[i]->moment2, all[i]->n, 4);
     }
     return adam.step == STEPS ? status : MIXPREC_ERR_SCALE;
 }
@@ -180,9 +170,9 @@ int main(void) {
                     options.round = (mixprec_round)round;
                     options.overflow = (mixprec_overflow)overflow;
                     status |= mixprec_convert_ex(narrow, dtypes[d], source, MIXPREC_F32, 256, &options);
-                    hash_numbers(narrow, 256, mixprec_dtype_size(dtypes[d]));
+                    hash = hash_numbers(hash, narrow, 256, mixprec_dtype_size(dtypes[d]));
                     status |= mixprec_convert(back, MIXPREC_F32, narrow, dtypes[d], 256);
-                    hash_numbers(back, 256, 4);
+                    hash = hash_numbers(hash, back, 256, 4);
                 }
     }
     printf("conversions %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
@@ -199,7 +189,7 @@ int main(void) {
         fill_codes(b, dtypes[(d + 1) % 4], 3, 700 * 2);
         status |= mixprec_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 3, 2, 700, 0.75f, a, dtypes[d], 700, b,
                                dtypes[(d + 1) % 4], 2, 0.1f, c, MIXPREC_F32, 2);
-        hash_numbers(c, 6, 4);
+        hash = hash_numbers(hash, c, 6, 4);
     }
     printf("products %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
            (int)status);

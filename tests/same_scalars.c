@@ -6,6 +6,8 @@
 #define MIXPREC_NO_STDLIB
 #include "../mixprec.h"
 
+#include "same.h"
+
 #include <stdio.h>
 
 #ifdef __AVR__
@@ -30,14 +32,6 @@ static void add(uint32_t word) { /* FNV-1a */
         hash = (hash ^ (word & 0xFF)) * 16777619u;
 }
 
-/* Every exponent, and mantissas on and beside the ties of every format; NaN and Inf too. */
-static float float_number(uint32_t i) {
-    uint32_t bits = mixprec_random_bits(1, i);
-    if (bits & 1)
-        bits = (bits & 0xFFFF0000u) + (bits >> 1 & 1) * 0x8000u + (bits >> 2 & 3) - 1u;
-    return mixprec_f32_from_bits_(bits);
-}
-
 #define PRINT(name) printf("%s %08lx\n", name, (unsigned long)hash)
 #define FORMAT(name, dtype, bits_, mantissa, bias, max_code, overflow_code, nan_code, special)                         \
     {                                                                                                                  \
@@ -54,7 +48,7 @@ static float float_number(uint32_t i) {
         PRINT(#name " to f32");                                                                                        \
         hash = 2166136261u;                                                                                            \
         for (i = 0; i < 2000; i++)                                                                                     \
-            add(mixprec_f32_to_##name(float_number(i)).bits);                                                          \
+            add(mixprec_f32_to_##name(mixprec_f32_from_bits_(bits_of_number(i))).bits);                                \
         PRINT("f32 to " #name);                                                                                        \
     }
 

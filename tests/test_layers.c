@@ -13,6 +13,7 @@
 #define MIXPREC_IMPLEMENTATION
 #include "../mixprec.h"
 #include "environment.h"
+#include "same.h"
 
 /* ---- helpers ---- */
 
@@ -1051,16 +1052,6 @@ static void test_convolution_workspace(void) {
 }
 
 /* ---- the same bits ---- */
-
-/* FNV-1a of the bytes of numbers that have `size` each, the lowest first on every machine. */
-static uint64_t hash_numbers(uint64_t hash, const void *data, size_t n, size_t size) {
-    static const uint16_t one = 1;
-    const size_t flip = *(const unsigned char *)&one ? 0 : size - 1;
-    size_t i;
-    for (i = 0; i < n * size; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i ^ flip]) * 0x100000001B3u;
-    return hash;
-}
 
 enum { ROWS = 9, COLUMNS = 270, ELEMENTS = ROWS * COLUMNS };
 
