@@ -2995,8 +2995,11 @@ MIXPREC_FLATTEN_ void mixprec_load_c_(float *dst, const void *src, mixprec_dtype
         MIXPREC_ROW_(e2m3, MIXPREC_E2M3)
         MIXPREC_ROW_(e3m2, MIXPREC_E3M2)
         MIXPREC_ROW_(e8m0, MIXPREC_E8M0)
-        MIXPREC_ROW_(i8, MIXPREC_I8)
 #undef MIXPREC_ROW_
+    case MIXPREC_I8:
+        for (i = 0; i < n; i++)
+            dst[i] = (float)((const mixprec_i8 *)src)[i].bits;
+        break;
     case MIXPREC_E2M1:
         for (i = 0; i < n; i++)
             dst[i] = mixprec_f32_from_bits_(
@@ -3050,14 +3053,30 @@ static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
     }
 }
 
+/* The bits of the largest magnitude that the vector paths round to nearest even by themselves, other than NaN: Inf
+   saturates with finite numbers, but for MIXPREC_OVERFLOW_SATURATE_KEEP_INF. */
+MIXPREC_INLINE int32_t mixprec_ordinary_(const mixprec_how_ *how) {
+    return how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ? 0x7F7FFFFF : 0x7F800000;
+}
+
+/* What element i = 0, 1, 2 ... from `index` is rounded with: random bits or nothing. Both words of a block at once. */
+MIXPREC_INLINE uint32_t mixprec_bits_for_(uint32_t words[2], const mixprec_how_ *how, uint64_t index, size_t i) {
+    if (how->round != MIXPREC_ROUND_STOCHASTIC)
+        return 0;
+    index += i;
+    if (i == 0 || index % 2 == 0)
+        mixprec_random_words_(how->seed, index / 2, &words[0], &words[1]);
+    return words[index % 2];
+}
+
 /* The codes of any format but f64. */
 MIXPREC_FLATTEN_ void mixprec_encode_c_(uint32_t *codes, mixprec_dtype type, const float *src, size_t n,
                                         const mixprec_how_ *how, uint64_t index) {
     const mixprec_layout_ *to = mixprec_layout_of_(type);
+    uint32_t words[2];
     size_t i;
     for (i = 0; i < n; i++) {
-        uint32_t random = how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, index + i) : 0;
-        uint32_t bits = mixprec_f32_bits_(src[i]);
+        const uint32_t bits = mixprec_f32_bits_(src[i]), random = mixprec_bits_for_(words, how, index, i);
         if (to)
             codes[i] = mixprec_narrow_f32_(bits, to, how->round, how->overflow, random);
         else if (type == MIXPREC_E8M0)
@@ -3084,7 +3103,7 @@ MIXPREC_NOINLINE_ void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_
 
 MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                        const mixprec_how_ *how) {
-    int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow == MIXPREC_OVERFLOW_IEEE;
+    const int plain = how->round == MIXPREC_ROUND_NEAREST_EVEN && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF;
     size_t i, count;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i++)
@@ -3092,8 +3111,12 @@ MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const floa
 #define MIXPREC_ROW_(name, dtype)                                                                                      \
     }                                                                                                                  \
     else if (plain && type == dtype) {                                                                                 \
-        for (i = 0; i < n; i++)                                                                                        \
-            ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name(src[i]);
+        if (how->overflow == MIXPREC_OVERFLOW_IEEE)                                                                    \
+            for (i = 0; i < n; i++)                                                                                    \
+                ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name(src[i]);                                            \
+        else                                                                                                           \
+            for (i = 0; i < n; i++)                                                                                    \
+                ((mixprec_##name *)dst)[i] = mixprec_f32_to_##name##_sat(src[i]);
         MIXPREC_ROW_(f16, MIXPREC_F16)
         MIXPREC_ROW_(bf16, MIXPREC_BF16)
         MIXPREC_ROW_(e4m3, MIXPREC_E4M3)
@@ -3486,34 +3509,78 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mi
     return _mm256_loadu_ps((const float *)p);
 }
 
-/* The formats of MIXPREC_MORE_FORMATS_: like E4M3 by way of half precision, with the layout as data. E5M2FNUZ has a
-   finite number where that has Inf; it, E8M0 and int8 take the portable path. */
+/* 8 elements of E5M2FNUZ, which has finite numbers where half precision has Inf; of E8M0; of int8. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_more_avx2_(const uint8_t *p, mixprec_dtype type) {
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    const __m256i code = _mm256_cvtepu8_epi32(bytes), magnitude = _mm256_and_si256(code, _mm256_set1_epi32(0x7F));
+    if (type == MIXPREC_I8)
+        return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+    if (type == MIXPREC_E8M0) {
+        const __m256i nan = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(0xFF));
+        const __m256i quiet = _mm256_and_si256(nan, _mm256_set1_epi32(0x400000));
+        /* 0 is 2^-127, a subnormal number. */
+        const __m256i power = _mm256_max_epi32(_mm256_slli_epi32(code, 23), _mm256_set1_epi32(0x400000));
+        return _mm256_castsi256_ps(_mm256_or_si256(power, quiet));
+    } else {
+        const __m256 subnormal = _mm256_mul_ps(_mm256_cvtepi32_ps(magnitude), _mm256_set1_ps(1.0f / 131072));
+        const __m256i normal = _mm256_add_epi32(_mm256_slli_epi32(magnitude, 21), _mm256_set1_epi32((127 - 16) << 23));
+        const __m256i sign = _mm256_slli_epi32(_mm256_sub_epi32(code, magnitude), 24);
+        const __m256i tiny = _mm256_cmpgt_epi32(_mm256_set1_epi32(4), magnitude);
+        const __m256i x = _mm256_or_si256(mixprec_blend_avx2_(normal, _mm256_castps_si256(subnormal), tiny), sign);
+        const __m256i nan = _mm256_cmpeq_epi32(code, _mm256_set1_epi32(0x80));
+        return _mm256_castsi256_ps(mixprec_blend_avx2_(x, _mm256_set1_epi32(0x7FC00000), nan));
+    }
+}
+
+/* fp4 by way of half precision, whose lower bytes are zero: the upper ones from a table. */
+MIXPREC_AVX2_ static void mixprec_load_e2m1_avx2_(float *dst, const uint8_t *src, size_t n) {
+    const __m128i table = _mm_setr_epi8(0, 0x38, 0x3C, 0x3E, 0x40, 0x42, 0x44, 0x46, (char)0x80, (char)0xB8, (char)0xBC,
+                                        (char)0xBE, (char)0xC0, (char)0xC2, (char)0xC4, (char)0xC6);
+    const __m128i nibble = _mm_set1_epi8(0xF), zero = _mm_setzero_si128();
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m128i pairs = _mm_loadu_si128((const __m128i *)(const void *)(src + i / 2)), x[2];
+        __m128i even = _mm_shuffle_epi8(table, _mm_and_si128(pairs, nibble));
+        __m128i odd = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(pairs, 4), nibble));
+        x[0] = _mm_unpacklo_epi8(even, odd);
+        x[1] = _mm_unpackhi_epi8(even, odd);
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+            _mm256_storeu_ps(dst + i + 16 * j, _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, x[j])));
+            _mm256_storeu_ps(dst + i + 16 * j + 8, _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, x[j])));
+        }
+    }
+}
+
+/* The formats of MIXPREC_MORE_FORMATS_: most like E4M3 by way of half precision, with the layout as data. */
 MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n) {
     const mixprec_layout_ *from = mixprec_layout_of_(type);
     size_t i;
     __m256i sign_code, max_code, fnuz;
     __m128i shift, sign_shift;
     __m256 scale;
-    if (!from || type == MIXPREC_E5M2FNUZ) {
-        mixprec_load_c_(dst, src, type, n);
+    switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        for (i = 0; i < n; i += 8)                                                                                     \
+            _mm256_storeu_ps(dst + i, mixprec_load8_more_avx2_((const uint8_t *)src + i, dtype));                      \
         return;
+        MIXPREC_ROW_(MIXPREC_E5M2FNUZ)
+        MIXPREC_ROW_(MIXPREC_E8M0)
+        MIXPREC_ROW_(MIXPREC_I8)
+#undef MIXPREC_ROW_
+    case MIXPREC_E2M1: mixprec_load_e2m1_avx2_(dst, (const uint8_t *)src, n); return;
+    default: break;
     }
     sign_code = _mm256_set1_epi16((short)from->sign_code);
     max_code = _mm256_set1_epi16((short)from->max_code);
     fnuz = _mm256_set1_epi16(from->special == MIXPREC_FNUZ_ ? -1 : 0);
     shift = _mm_cvtsi32_si128(10 - from->mantissa_bits);
-    sign_shift = _mm_cvtsi32_si128(type == MIXPREC_E2M1 ? 12 : type == MIXPREC_E2M3 || type == MIXPREC_E3M2 ? 10 : 8);
+    sign_shift = _mm_cvtsi32_si128(from->sign_code == 0x20u ? 10 : 8);
     scale = _mm256_set1_ps(mixprec_f32_from_bits_((uint32_t)(127 + 15 - from->bias) << 23));
     for (i = 0; i < n; i += 16) {
-        __m128i bytes;
         __m256i code, magnitude, sign, half, nan;
-        if (type == MIXPREC_E2M1) {
-            const __m128i low = _mm_set1_epi8(0xF);
-            bytes = _mm_loadl_epi64((const __m128i *)(const void *)((const uint8_t *)src + i / 2));
-            bytes = _mm_unpacklo_epi8(_mm_and_si128(bytes, low), _mm_and_si128(_mm_srli_epi16(bytes, 4), low));
-        } else
-            bytes = _mm_loadu_si128((const __m128i *)(const void *)((const uint8_t *)src + i));
-        code = _mm256_cvtepu8_epi16(bytes);
+        code = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)((const uint8_t *)src + i)));
         sign = _mm256_and_si256(code, sign_code);
         magnitude = _mm256_and_si256(code, _mm256_sub_epi16(sign_code, _mm256_set1_epi16(1)));
         half = _mm256_or_si256(_mm256_sll_epi16(magnitude, shift), _mm256_sll_epi16(sign, sign_shift));
@@ -3609,11 +3676,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack16_avx2_(void *dst, __m256i
 
 /* Codes without signs in the low byte of each lane, and the numbers they came from: 32 bytes. Packing with signed
    saturation carries the sign bit of a float all the way to bit 7. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack8_avx2_(void *dst, const __m256i c[4], const __m256i x[4]) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_pack8_avx2_(const __m256i c[4], const __m256i x[4]) {
     __m256i code = _mm256_packus_epi16(_mm256_packus_epi32(c[0], c[1]), _mm256_packus_epi32(c[2], c[3]));
     __m256i sign = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
     code = _mm256_or_si256(code, _mm256_and_si256(sign, _mm256_set1_epi8((char)0x80)));
-    _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    return _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 /* As integers, the magnitudes of floats order as the numbers do, with NaN on top: comparing and limiting them that way,
@@ -3628,11 +3695,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_magnitude_avx2_(__m256i bits
    2^(E - m), to nearest even, and that constant; the high 16 bits are the sign and E's biased exponent in front of
    zeros. Multiplied with `weights` and added they give 2^(7 - m) times the code, as the constant is meant to, less 2^15
    with a sign. This code goes on beyond the format's range, up to that of Inf, so that it can be limited at last, as a
-   byte: to the largest finite number, or to the code of an overflow, which is the next one. */
+   byte: to the largest finite number, or to the code of an overflow, which is the next one (fp6 and fp4 have none). The
+   sign is the top bit of the byte, but for `odd` formats: in fp6 and fp4 it is lower, and zero of FNUZ has none. */
 typedef struct mixprec_narrow_ {
     float least, multiplier;
-    int32_t weights, shift;
+    int32_t weights, shift, sign_shift;
     uint8_t max_code;
+    int odd, unsigned_zero;
 } mixprec_narrow_;
 
 static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow overflow) {
@@ -3645,12 +3714,25 @@ static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow o
     p.weights = 1 << 16 | 1 << (7 - to->mantissa_bits);
     p.shift = 7 - to->mantissa_bits;
     p.max_code = (uint8_t)(overflow == MIXPREC_OVERFLOW_IEEE ? to->overflow_code : to->max_code);
+    p.sign_shift = to->sign_code == 0x80u ? 0 : to->sign_code == 0x20u ? 2 : 4;
+    p.unsigned_zero = to->special == MIXPREC_FNUZ_;
+    p.odd = p.sign_shift || p.unsigned_zero;
     return p;
 }
 
+/* 32 bytes of codes to an array; fp4 as pairs, low + 16 high. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put32_avx2_(void *dst, __m256i codes, int pairs) {
+    if (pairs) {
+        codes = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
+        codes = _mm256_permute4x64_epi64(_mm256_packus_epi16(codes, codes), 0x08);
+        _mm_storeu_si128((__m128i *)dst, _mm256_castsi256_si128(codes));
+    } else
+        _mm256_storeu_si256((__m256i *)dst, codes);
+}
+
 /* 32 numbers, none of them NaN. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow32_avx2_(void *dst, const __m256i x[4],
-                                                                const mixprec_narrow_ *p) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_narrow32_avx2_(const __m256i x[4], const mixprec_narrow_ *p,
+                                                                   const int odd) {
     const __m256i least = _mm256_castps_si256(_mm256_set1_ps(p->least)), weights = _mm256_set1_epi32(p->weights);
     const __m128i shift = _mm_cvtsi32_si128(p->shift);
     __m256i c[4], code, sign;
@@ -3666,8 +3748,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow32_avx2_(void *dst, const
                                _mm256_srl_epi16(_mm256_packs_epi32(c[2], c[3]), shift));
     code = _mm256_min_epu8(code, _mm256_set1_epi8((char)p->max_code));
     sign = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
-    code = _mm256_or_si256(code, _mm256_and_si256(sign, _mm256_set1_epi8((char)0x80)));
-    _mm256_storeu_si256((__m256i *)dst, _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    sign = _mm256_and_si256(sign, _mm256_set1_epi8((char)0x80));
+    if (odd) {
+        const __m256i zero = _mm256_cmpeq_epi8(code, _mm256_setzero_si256());
+        sign = _mm256_andnot_si256(_mm256_and_si256(zero, _mm256_set1_epi8((char)-p->unsigned_zero)), sign);
+        sign = _mm256_srl_epi16(sign, _mm_cvtsi32_si128(p->sign_shift));
+    }
+    code = _mm256_or_si256(code, sign);
+    return _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
 /* bfloat16 to nearest even, not NaN. */
@@ -3839,14 +3927,7 @@ MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype typ
     } else {
         const __m256i none[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
                                  _mm256_setzero_si256()};
-        if (type == MIXPREC_E2M1) {
-            __m256i codes;
-            mixprec_pack8_avx2_(&codes, c, none);
-            codes = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001)); /* low + 16 high */
-            codes = _mm256_permute4x64_epi64(_mm256_packus_epi16(codes, codes), 0x08);
-            _mm_storeu_si128((__m128i *)dst, _mm256_castsi256_si128(codes));
-        } else
-            mixprec_pack8_avx2_(dst, c, none);
+        mixprec_put32_avx2_(dst, mixprec_pack8_avx2_(c, none), type == MIXPREC_E2M1);
     }
 }
 
@@ -3870,32 +3951,42 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const f
     }
 }
 
-/* fp8 to nearest even, IEEE or saturating; 32 elements with a NaN go to the general encoder. */
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_fp8_avx2_(uint8_t *dst, mixprec_dtype type, const float *src,
-                                                             size_t n, const mixprec_how_ *how) {
-    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+/* Formats of 8 bits and fewer to nearest even; 32 elements with a NaN go to the general encoder. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_bytes_body_avx2_(char *dst, mixprec_dtype type, const float *src,
+                                                                        size_t n, const mixprec_how_ *how,
+                                                                        const mixprec_narrow_ *p, const int odd) {
+    const int pairs = odd && type == MIXPREC_E2M1;
+    const __m256i ordinary = _mm256_set1_epi32(mixprec_ordinary_(how));
     size_t i;
     int j;
-    for (i = 0; i < n; i += 32) {
+    for (i = 0; i < n; i += 32, dst += pairs ? 16 : 32) {
         __m256i x[4], magnitude[4], largest;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
             _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = mixprec_magnitude_avx2_(x[j]);
         largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                    _mm256_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+        if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, ordinary))) {
             const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
-            mixprec_store32_any_avx2_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
+            mixprec_store32_any_avx2_(dst, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
         } else
-            mixprec_narrow32_avx2_(dst + i, x, &p);
+            mixprec_put32_avx2_(dst, mixprec_narrow32_avx2_(x, p, odd), pairs);
     }
 }
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_bytes_avx2_(char *dst, mixprec_dtype type, const float *src,
+                                                               size_t n, const mixprec_how_ *how) {
+    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+    if (p.odd)
+        mixprec_store_bytes_body_avx2_(dst, type, src, n, how, &p, 1);
+    else
+        mixprec_store_bytes_body_avx2_(dst, type, src, n, how, &p, 0);
+}
 
-/* f16 or bf16 to nearest even, IEEE or saturating. 32 elements with a NaN go to the general encoder, unless f16's
-   conversion handles it. */
+/* f16 or bf16 to nearest even. 32 elements with a NaN go to the general encoder, unless f16's conversion handles it. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
     const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
+    const __m256i ordinary = _mm256_set1_epi32(mixprec_ordinary_(how));
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
@@ -3906,7 +3997,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
         if (saturate || type == MIXPREC_BF16) {
             __m256i largest = _mm256_max_epi32(_mm256_max_epi32(magnitude[0], magnitude[1]),
                                                _mm256_max_epi32(magnitude[2], magnitude[3]));
-            if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, _mm256_set1_epi32(0x7F800000)))) {
+            if (_mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, ordinary))) {
                 const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
                 mixprec_store32_any_avx2_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                           (const uint32_t *)(const void *)(src + i));
@@ -4005,7 +4096,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *d
         code = _mm256_or_si256(_mm256_packus_epi32(c[2], c[3]), sign);
         _mm256_storeu_si256((__m256i *)dst + 1, _mm256_permute4x64_epi64(code, 0xD8));
     } else
-        mixprec_pack8_avx2_(dst, c, x);
+        _mm256_storeu_si256((__m256i *)dst, mixprec_pack8_avx2_(c, x));
     return 1;
 }
 
@@ -4044,7 +4135,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, m
 
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
-    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
+    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 4)
@@ -4055,7 +4146,9 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         mixprec_store_i8_avx2_((int8_t *)dst, src, n);
         return;
     }
-    if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+    if (!mixprec_layout_of_(type))
+        mixprec_store_c_(dst, type, src, n, how);
+    else if (nearest) {
         switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
@@ -4063,24 +4156,20 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
             mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
         else                                                                                                           \
             mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
-        return;
+        break;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
 #undef MIXPREC_ROW_
-        case MIXPREC_E4M3:
-        case MIXPREC_E5M2: mixprec_store_fp8_avx2_((uint8_t *)dst, type, src, n, how); return;
-        default: break;
+        default: mixprec_store_bytes_avx2_((char *)dst, type, src, n, how); break;
         }
-    }
-    if (mixprec_layout_of_(type) && how->round == MIXPREC_ROUND_STOCHASTIC) {
+    } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_stochastic_avx2_(dst, type, src, n, how);
-    } else if (mixprec_layout_of_(type)) {
+    } else {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
         for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
                                       (const uint32_t *)(const void *)(src + i));
-    } else
-        mixprec_store_c_(dst, type, src, n, how);
+    }
 }
 
 MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, size_t n, float factor) {
@@ -5404,7 +5493,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, m
             __m256i x[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_castps_si256(
                 _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor));
-            mixprec_narrow32_avx2_(dst + i, x, &p);
+            _mm256_storeu_si256((__m256i *)(void *)(dst + i), mixprec_narrow32_avx2_(x, &p, 0));
         }
     }
 }
@@ -5665,14 +5754,29 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_narrow16_avx512_(__m512 x,
 #endif
 
 /* 64 bytes from the same as 16-bit numbers, whose blocks of 4 stand in `order`. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow64_avx512_(void *dst, __m512i c0, __m512i c1, __m512i order,
-                                                                    const mixprec_narrow_ *p) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_narrow64_avx512_(__m512i c0, __m512i c1, __m512i order,
+                                                                       const mixprec_narrow_ *p, const int odd) {
     const __m512i shift = _mm512_set1_epi16((short)(p->shift + 1));
     __m512i code = _mm512_packus_epi16(_mm512_srlv_epi16(_mm512_slli_epi16(c0, 1), shift),
                                        _mm512_srlv_epi16(_mm512_slli_epi16(c1, 1), shift));
     code = _mm512_min_epu8(code, _mm512_set1_epi8((char)p->max_code));
-    code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c0, c1), _mm512_set1_epi8((char)0x80), 0xF8);
-    _mm512_storeu_si512(dst, _mm512_permutexvar_epi32(order, code));
+    if (odd) {
+        const __mmask64 zero = _mm512_testn_epi8_mask(code, code), plain = p->unsigned_zero ? zero : 0;
+        __m512i sign = _mm512_and_si512(_mm512_packs_epi16(c0, c1), _mm512_set1_epi8((char)0x80));
+        sign = _mm512_srl_epi16(sign, _mm_cvtsi32_si128(p->sign_shift));
+        code = _mm512_or_si512(code, _mm512_maskz_mov_epi8(~plain, sign));
+    } else
+        code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(c0, c1), _mm512_set1_epi8((char)0x80), 0xF8);
+    return _mm512_permutexvar_epi32(order, code);
+}
+
+/* 64 bytes of codes to an array; fp4 as pairs, low + 16 high. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put64_avx512_(void *dst, __m512i codes, int pairs) {
+    if (pairs)
+        _mm256_storeu_si256((__m256i *)dst,
+                            _mm512_cvtepi16_epi8(_mm512_maddubs_epi16(codes, _mm512_set1_epi16(0x1001))));
+    else
+        _mm512_storeu_si512(dst, codes);
 }
 
 /* bfloat16 to nearest even, not NaN, in the upper half of each lane. */
@@ -5682,12 +5786,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512
     return _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
 }
 
-/* mixprec_narrow_f32_ sixteen at a time: f16, bf16, e4m3 and e5m2 in any mode and policy. */
+/* mixprec_narrow_f32_ sixteen at a time: any format, mode and policy. */
 typedef struct mixprec_encoder_avx512_ {
     __m512i bias, shift, min_shift, mantissa_bits;
     __m512i threshold_positive, threshold_negative, odd;
     __m512i max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
-    int stochastic;
+    int stochastic, special;
 } mixprec_encoder_avx512_;
 
 MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixprec_dtype type, const mixprec_how_ *how) {
@@ -5711,6 +5815,7 @@ MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixpre
         _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
     e.nan_code = _mm512_set1_epi32((int)to->nan_code);
     e.payload = _mm512_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
+    e.special = to->special;
     e.sign_code = _mm512_set1_epi32((int)to->sign_code);
     return e;
 }
@@ -5747,6 +5852,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     special = _mm512_or_si512(e->nan_code, _mm512_and_si512(_mm512_srlv_epi32(field, e->shift), e->payload));
     special = _mm512_mask_blend_epi32(infinite, special, e->inf_code);
     code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F7FFFFF)), code, special);
+    if (e->special == MIXPREC_FNUZ_) /* no -0 */
+        negative = _mm512_mask_test_epi32_mask(negative, code, code);
+    else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
+        negative = _mm512_mask_cmple_epi32_mask(negative, magnitude, _mm512_set1_epi32(0x7F800000));
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
 
@@ -5826,33 +5935,47 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
         __m512i code = mixprec_encode_any_avx512_(encoder, _mm512_loadu_si512(src + i), _mm512_loadu_si512(random + i));
         if (size == 2)
             _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i), _mm512_cvtepi32_epi16(code));
+        else if (type == MIXPREC_E2M1)
+            _mm_storel_epi64((__m128i *)(void *)((uint8_t *)dst + i / 2),
+                             _mm512_cvtepi64_epi8(_mm512_or_si512(code, _mm512_srli_epi64(code, 28))));
         else
             _mm_storeu_si128((__m128i *)(void *)((mixprec_e4m3 *)dst + i), _mm512_cvtepi32_epi8(code));
     }
 }
 
-/* As mixprec_store_fp8_avx2_. */
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_fp8_avx512_(uint8_t *dst, mixprec_dtype type, const float *src,
-                                                                 size_t n, const mixprec_how_ *how) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_bytes_body_avx512_(char *dst, mixprec_dtype type,
+                                                                            const float *src, size_t n,
+                                                                            const mixprec_how_ *how,
+                                                                            const mixprec_narrow_ *p, const int odd) {
+    const int pairs = odd && type == MIXPREC_E2M1;
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+    const __m512i ordinary = _mm512_set1_epi32(mixprec_ordinary_(how));
     size_t i;
     int j;
-    for (i = 0; i < n; i += 64) {
+    for (i = 0; i < n; i += 64, dst += pairs ? 32 : 64) {
         __m512i x[4], magnitude[4], c[4], largest;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_si512(src + i + 16 * j);
         mixprec_ahead_avx512_(src, i, n, 64, sizeof *src);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) magnitude[j] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFFFFFF));
         largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                    _mm512_max_epi32(magnitude[2], magnitude[3]));
-        if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+        if (_mm512_cmpgt_epi32_mask(largest, ordinary)) {
             const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
-            mixprec_store64_any_avx512_(dst + i, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
+            mixprec_store64_any_avx512_(dst, type, src + i, &encoder, (const uint32_t *)(const void *)(src + i));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(_mm512_castsi512_ps(x[j]), &p);
-        mixprec_narrow64_avx512_(dst + i, _mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(_mm512_castsi512_ps(x[j]), p);
+        c[0] = mixprec_narrow64_avx512_(_mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, p, odd);
+        mixprec_put64_avx512_(dst, c[0], pairs);
     }
+}
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_bytes_avx512_(char *dst, mixprec_dtype type, const float *src,
+                                                                   size_t n, const mixprec_how_ *how) {
+    const mixprec_narrow_ p = mixprec_narrow_of_(type, how->overflow);
+    if (p.odd)
+        mixprec_store_bytes_body_avx512_(dst, type, src, n, how, &p, 1);
+    else
+        mixprec_store_bytes_body_avx512_(dst, type, src, n, how, &p, 0);
 }
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
@@ -5864,7 +5987,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
                          _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
     const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
-                  mask = _mm512_set1_epi32(0x7FFFFFFF);
+                  mask = _mm512_set1_epi32(0x7FFFFFFF), ordinary = _mm512_set1_epi32(mixprec_ordinary_(how));
     size_t i;
     int j;
     for (i = 0; i < n; i += 64) {
@@ -5876,7 +5999,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
         if (saturate || type == MIXPREC_BF16) {
             __m512i largest = _mm512_max_epi32(_mm512_max_epi32(magnitude[0], magnitude[1]),
                                                _mm512_max_epi32(magnitude[2], magnitude[3]));
-            if (_mm512_cmpgt_epi32_mask(largest, _mm512_set1_epi32(0x7F800000))) {
+            if (_mm512_cmpgt_epi32_mask(largest, ordinary)) {
                 const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
                 mixprec_store64_any_avx512_((char *)dst + i * mixprec_size_of_(type), type, src + i, &encoder,
                                             (const uint32_t *)(const void *)(src + i));
@@ -5981,8 +6104,8 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
             }
         for (k = 0; k < 128 && i + k < n; k += 64) {
             char *to = (char *)dst + mixprec_bytes_of_(type, i + k);
-            if (!mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i + k, &places,
-                                                    random + k / 16)) {
+            if (!places.direct || !mixprec_store64_stochastic_avx512_(to, mixprec_size_of_(type) == 2, src + i + k,
+                                                                      &places, random + k / 16)) {
                 uint32_t words[64];
                 MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_si512(words + 16 * j, random[k / 16 + (size_t)j]);
                 mixprec_store64_any_avx512_(to, type, src + i + k, &encoder, words);
@@ -5993,19 +6116,14 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
 
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
-    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
-    mixprec_encoder_avx512_ encoder;
+    int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 8)
             _mm512_storeu_pd((double *)dst + i, _mm512_cvtps_pd(_mm256_loadu_ps(src + i)));
-        return;
-    }
-    if (!mixprec_is_compute_type_(type)) {
+    } else if (!mixprec_layout_of_(type)) {
         mixprec_store_avx2_(dst, type, src, n, how);
-        return;
-    }
-    if (nearest && how->overflow != MIXPREC_OVERFLOW_SATURATE_KEEP_INF) {
+    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN) {
         switch (type) {
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
@@ -6013,23 +6131,20 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
             mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
         else                                                                                                           \
             mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
-        return;
+        break;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
 #undef MIXPREC_ROW_
-        case MIXPREC_E4M3:
-        case MIXPREC_E5M2: mixprec_store_fp8_avx512_((uint8_t *)dst, type, src, n, how); return;
-        default: return;
+        default: mixprec_store_bytes_avx512_((char *)dst, type, src, n, how); break;
         }
-    }
-    if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+    } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_stochastic_avx512_(dst, type, src, n, how);
-        return;
+    } else {
+        mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+        for (i = 0; i < n; i += 64)
+            mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
+                                        (const uint32_t *)(const void *)(src + i));
     }
-    encoder = mixprec_encoder_of_avx512_(type, how);
-    for (i = 0; i < n; i += 64)
-        mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
-                                    (const uint32_t *)(const void *)(src + i));
 }
 
 MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
@@ -6131,8 +6246,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
             __m512i c[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(
                 _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor), &p);
-            mixprec_narrow64_avx512_(dst + i, _mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order,
-                                     &p);
+            c[0] =
+                mixprec_narrow64_avx512_(_mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p, 0);
+            _mm512_storeu_si512(dst + i, c[0]);
         }
     }
 }
@@ -7759,6 +7875,70 @@ MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_neon_(const void *p, mixprec_dty
     return vld1q_f32((const float *)p);
 }
 
+/* 4 elements, as mixprec_load8_more_avx2_ has them. */
+MIXPREC_FORCE_INLINE_ float32x4_t mixprec_load4_more_neon_(uint16x4_t half, mixprec_dtype type) {
+    const uint32x4_t code = vmovl_u16(half), magnitude = vandq_u32(code, vdupq_n_u32(0x7F));
+    if (type == MIXPREC_E8M0) {
+        const uint32x4_t nan = vceqq_u32(code, vdupq_n_u32(0xFF)), quiet = vandq_u32(nan, vdupq_n_u32(0x400000));
+        const uint32x4_t power = vmaxq_u32(vshlq_n_u32(code, 23), vdupq_n_u32(0x400000));
+        return vreinterpretq_f32_u32(vorrq_u32(power, quiet));
+    } else {
+        const uint32x4_t subnormal = vreinterpretq_u32_f32(vcvtq_n_f32_u32(magnitude, 17));
+        const uint32x4_t normal = vaddq_u32(vshlq_n_u32(magnitude, 21), vdupq_n_u32((127 - 16) << 23));
+        const uint32x4_t sign = vshlq_n_u32(vsubq_u32(code, magnitude), 24);
+        const uint32x4_t x = vorrq_u32(vbslq_u32(vcltq_u32(magnitude, vdupq_n_u32(4)), subnormal, normal), sign);
+        const uint32x4_t nan = vceqq_u32(code, vdupq_n_u32(0x80));
+        return vreinterpretq_f32_u32(vbslq_u32(nan, vdupq_n_u32(0x7FC00000), x));
+    }
+}
+
+/* As mixprec_load_more_avx2_. */
+static void mixprec_load_more_neon_(float *dst, const void *src, mixprec_dtype type, size_t n) {
+    const mixprec_layout_ *from = mixprec_layout_of_(type);
+    uint16x8_t sign_code, max_code, fnuz;
+    int16x8_t shift, sign_shift;
+    float scale;
+    size_t i;
+    if (type == MIXPREC_I8) {
+        for (i = 0; i < n; i += 8) {
+            const int16x8_t x = vmovl_s8(vld1_s8((const int8_t *)src + i));
+            vst1q_f32(dst + i, vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))));
+            vst1q_f32(dst + i + 4, vcvtq_f32_s32(vmovl_high_s16(x)));
+        }
+        return;
+    }
+    if (type == MIXPREC_E8M0 || type == MIXPREC_E5M2FNUZ) {
+        for (i = 0; i < n; i += 8) {
+            const uint16x8_t code = vmovl_u8(vld1_u8((const uint8_t *)src + i));
+            vst1q_f32(dst + i, mixprec_load4_more_neon_(vget_low_u16(code), type));
+            vst1q_f32(dst + i + 4, mixprec_load4_more_neon_(vget_high_u16(code), type));
+        }
+        return;
+    }
+    sign_code = vdupq_n_u16((uint16_t)from->sign_code);
+    max_code = vdupq_n_u16((uint16_t)from->max_code);
+    fnuz = vdupq_n_u16(from->special == MIXPREC_FNUZ_ ? 0xFFFF : 0);
+    shift = vdupq_n_s16((int16_t)(10 - from->mantissa_bits));
+    sign_shift = vdupq_n_s16(type == MIXPREC_E2M1 ? 12 : type == MIXPREC_E2M3 || type == MIXPREC_E3M2 ? 10 : 8);
+    scale = mixprec_f32_from_bits_((uint32_t)(127 + 15 - from->bias) << 23);
+    for (i = 0; i < n; i += 8) {
+        uint16x8_t code, magnitude, half, nan;
+        if (type == MIXPREC_E2M1) {
+            uint32_t pairs;
+            uint8x8_t bytes;
+            mixprec_copy_(&pairs, (const uint8_t *)src + i / 2, 4);
+            bytes = vreinterpret_u8_u32(vdup_n_u32(pairs));
+            code = vmovl_u8(vzip1_u8(vand_u8(bytes, vdup_n_u8(0xF)), vshr_n_u8(bytes, 4)));
+        } else
+            code = vmovl_u8(vld1_u8((const uint8_t *)src + i));
+        magnitude = vandq_u16(code, vsubq_u16(sign_code, vdupq_n_u16(1)));
+        half = vorrq_u16(vshlq_u16(magnitude, shift), vshlq_u16(vandq_u16(code, sign_code), sign_shift));
+        half = vorrq_u16(half, vandq_u16(vcgtq_u16(magnitude, max_code), vdupq_n_u16(0x7C00)));
+        nan = vandq_u16(vceqq_u16(code, sign_code), fnuz);
+        mixprec_half_to_f32_neon_(dst + i, vbslq_u16(nan, vdupq_n_u16(0x7E00), half), scale);
+    }
+}
+
 static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, size_t n) {
     size_t i;
     switch (type) {
@@ -7790,7 +7970,7 @@ static void mixprec_load_neon_(float *dst, const void *src, mixprec_dtype type, 
         for (i = 0; i < n; i += 8)
             mixprec_half_to_f32_neon_(dst + i, vshll_n_u8(vld1_u8((const uint8_t *)src + i), 8), 1.0f);
         break;
-    default: mixprec_load_c_(dst, src, type, n); break;
+    default: mixprec_load_more_neon_(dst, src, type, n); break;
     }
 }
 
@@ -8016,6 +8196,15 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
     return vorrq_u32(code, vandq_u32(negative, e->sign_code));
 }
 
+/* 16 bytes of codes to elements i ... of an array; fp4 as pairs, low + 16 high. */
+MIXPREC_FORCE_INLINE_ void mixprec_put16_neon_(void *dst, mixprec_dtype type, size_t i, uint8x16_t codes) {
+    if (type == MIXPREC_E2M1) {
+        const uint16x8_t pairs = vreinterpretq_u16_u8(codes);
+        vst1_u8((uint8_t *)dst + i / 2, vmovn_u16(vorrq_u16(pairs, vshrq_n_u16(pairs, 4))));
+    } else
+        vst1q_u8((uint8_t *)dst + i, codes);
+}
+
 static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                     const mixprec_how_ *how) {
     const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
@@ -8026,7 +8215,6 @@ static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *
         words[MIXPREC_UNIT_] = mixprec_random_bits(how->seed, how->index);
     for (i = 0; i < n; i += 16) {
         uint16x8_t low, high;
-        uint8x16_t bytes;
         uint32x4_t c[4];
         if (encoder.stochastic && i % MIXPREC_UNIT_ == 0) {
             words[0] = words[MIXPREC_UNIT_]; /* the first one, where their indices begin at an odd one */
@@ -8037,15 +8225,64 @@ static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *
                                             vld1q_u32(words + i % MIXPREC_UNIT_ + 4 * j));
         low = vcombine_u16(vmovn_u32(c[0]), vmovn_u32(c[1]));
         high = vcombine_u16(vmovn_u32(c[2]), vmovn_u32(c[3]));
-        bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
         if (mixprec_size_of_(type) == 2) {
             vst1q_u16((uint16_t *)dst + i, low);
             vst1q_u16((uint16_t *)dst + i + 8, high);
-        } else if (type == MIXPREC_E2M1) {
-            const uint16x8_t pairs = vreinterpretq_u16_u8(bytes);
-            vst1_u8((uint8_t *)dst + i / 2, vmovn_u16(vorrq_u16(pairs, vshrq_n_u16(pairs, 4))));
         } else
-            vst1q_u8((uint8_t *)dst + i, bytes);
+            mixprec_put16_neon_(dst, type, i, vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
+    }
+}
+
+/* Formats of 8 bits and fewer to nearest even, with the layout as data: see mixprec_round_fp8_neon_. 16 elements with a
+   NaN go to the general encoder. */
+static void mixprec_store_bytes_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
+                                      const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const uint32_t code = how->overflow == MIXPREC_OVERFLOW_IEEE ? to->overflow_code : to->max_code;
+    const uint32_t mantissa = (uint32_t)to->mantissa_bits, least = (uint32_t)(128 - to->bias);
+    /* The number that the code of an overflow would be. */
+    const uint32x4_t limit = vdupq_n_u32(((least - 1) << 23) + (code << (23 - mantissa)));
+    const uint32x4_t multiplier = vdupq_n_u32(((127 + 23 - mantissa) << 23) + ((0u - (least << mantissa)) & 0xFF));
+    const int32x4_t shift = vdupq_n_s32((int)mantissa - 23);
+    const int8x16_t sign_shift = vdupq_n_s8(to->sign_code == 0x80u ? 0 : to->sign_code == 0x20u ? -2 : -4);
+    const uint8x16_t signed_zero = vdupq_n_u8(to->special == MIXPREC_FNUZ_ ? 0 : 0x80);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 16) {
+        uint32x4_t bits[4], c[4], largest = vdupq_n_u32(0);
+        uint8x16_t codes, sign;
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            uint32x4_t magnitude, unit;
+            float32x4_t sum;
+            bits[j] = vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j));
+            magnitude = vbicq_u32(bits[j], vdupq_n_u32(0x80000000u));
+            largest = vmaxq_u32(largest, magnitude);
+            magnitude = vminq_u32(magnitude, limit);
+            unit = vmaxq_u32(vandq_u32(magnitude, vdupq_n_u32(0x7F800000)), vdupq_n_u32(least << 23));
+            sum = vfmaq_f32(vreinterpretq_f32_u32(magnitude), vreinterpretq_f32_u32(unit),
+                            vreinterpretq_f32_u32(multiplier));
+            c[j] = vaddq_u32(vreinterpretq_u32_f32(sum), vshlq_u32(unit, shift));
+        }
+        if (vmaxvq_u32(largest) > (uint32_t)mixprec_ordinary_(how)) {
+            mixprec_store_any_neon_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, 16, how);
+            continue;
+        }
+        codes = mixprec_low_bytes_neon_(c);
+        sign = vandq_u8(mixprec_high_bytes_neon_(bits), vorrq_u8(vtstq_u8(codes, codes), signed_zero));
+        sign = vshlq_u8(vandq_u8(sign, vdupq_n_u8(0x80)), sign_shift);
+        mixprec_put16_neon_(dst, type, i, vorrq_u8(codes, sign));
+    }
+}
+
+/* FCVTNS rounds to nearest even; NaN becomes 0. */
+static void mixprec_store_i8_neon_(int8_t *dst, const float *src, size_t n) {
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 16) {
+        int16x4_t c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = vqmovn_s32(vcvtnq_s32_f32(vld1q_f32(src + i + 4 * j)));
+        vst1_s8(dst + i, vqmovn_s16(vcombine_s16(c[0], c[1])));
+        vst1_s8(dst + i + 8, vqmovn_s16(vcombine_s16(c[2], c[3])));
     }
 }
 
@@ -8057,13 +8294,21 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
             vst1q_f64((double *)dst + i, vcvt_f64_f32(vld1_f32(src + i)));
         return;
     }
+    if (type == MIXPREC_I8 && how->round == MIXPREC_ROUND_NEAREST_EVEN) {
+        mixprec_store_i8_neon_((int8_t *)dst, src, n);
+        return;
+    }
     if (!mixprec_layout_of_(type)) {
         mixprec_store_c_(dst, type, src, n, how);
         return;
     }
-    if (how->round != MIXPREC_ROUND_NEAREST_EVEN || how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF ||
-        !mixprec_is_compute_type_(type)) {
+    if (how->round != MIXPREC_ROUND_NEAREST_EVEN ||
+        (how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF && mixprec_size_of_(type) == 2)) {
         mixprec_store_any_neon_(dst, type, src, n, how);
+        return;
+    }
+    if (how->overflow == MIXPREC_OVERFLOW_SATURATE_KEEP_INF || !mixprec_is_compute_type_(type)) {
+        mixprec_store_bytes_neon_(dst, type, src, n, how);
         return;
     }
     switch (type) {
@@ -9098,12 +9343,11 @@ static void mixprec_store_f64_(const mixprec_kernels_ *kernels, void *dst, mixpr
             mixprec_saturate_inf_(dst, type, n);
     } else if (type == MIXPREC_F32 || how->round == MIXPREC_ROUND_STOCHASTIC) {
         /* Rounding to odd keeps too few bits for these. */
-        uint32_t codes[MIXPREC_BLOCK_ + 1];
+        uint32_t codes[MIXPREC_BLOCK_ + 1], words[2];
         size_t i;
         for (i = 0; i < n; i++)
-            codes[i] = mixprec_encode(
-                src[i], type, how->round, how->overflow,
-                how->round == MIXPREC_ROUND_STOCHASTIC ? mixprec_random_bits(how->seed, how->index + i) : 0);
+            codes[i] =
+                mixprec_encode(src[i], type, how->round, how->overflow, mixprec_bits_for_(words, how, how->index, i));
         if (type == MIXPREC_F32)
             mixprec_copy_(dst, codes, n * sizeof *codes);
         else

@@ -114,6 +114,10 @@ void bench_convert(void) {
         FROM_F32("from-f32", E4M3, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", E5M2, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", F64, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", E4M3FNUZ, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", E2M3, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", E2M1, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", I8, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32-saturating", E4M3, NEAREST_EVEN, SATURATE),
         FROM_F32("from-f32-saturating", E5M2, NEAREST_EVEN, SATURATE),
         FROM_F32("from-f32-stochastic", F16, STOCHASTIC, IEEE),
@@ -125,6 +129,10 @@ void bench_convert(void) {
         TO_F32(E4M3),
         TO_F32(E5M2),
         TO_F32(F64),
+        TO_F32(E4M3FNUZ),
+        TO_F32(E2M3),
+        TO_F32(E2M1),
+        TO_F32(I8),
     };
     bench_streams("convert", "Conversion", rows, COUNT_OF(rows), convert);
     bench_stats();

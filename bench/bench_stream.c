@@ -6,17 +6,25 @@
 
 /* ---- loading and storing, and nothing else ---- */
 
-/* For ratios of bytes read and written from 4:1 to 1:4. `volatile` keeps loads whose values nobody uses. */
+/* For ratios of bytes read and written from 8:1 (fp4) to 1:8. `volatile` keeps loads whose values nobody uses. */
 #define LOAD_STORE_LOOP(vector, loads, stores)                                                                         \
     if ((loads)*dst_bytes == (stores)*src_bytes)                                                                       \
         for (; x < end; x += (loads), y += (stores)) {                                                                 \
-            vector v0 = x[0], v1 = (loads) > 1 ? x[1] : v0;                                                            \
-            vector v2 = (loads) > 2 ? x[2] : v0, v3 = (loads) > 3 ? x[3] : v1;                                         \
-            y[0] = v0;                                                                                                 \
+            vector v[8];                                                                                               \
+            v[0] = x[0];                                                                                               \
+            if ((loads) > 1)                                                                                           \
+                v[1] = x[1];                                                                                           \
+            if ((loads) > 2)                                                                                           \
+                v[2] = x[2], v[3] = x[3];                                                                              \
+            if ((loads) > 4)                                                                                           \
+                v[4] = x[4], v[5] = x[5], v[6] = x[6], v[7] = x[7];                                                    \
+            y[0] = v[0];                                                                                               \
             if ((stores) > 1)                                                                                          \
-                y[1] = v1;                                                                                             \
+                y[1] = v[1 % (loads)];                                                                                 \
             if ((stores) > 2)                                                                                          \
-                y[2] = v2, y[3] = v3;                                                                                  \
+                y[2] = v[2 % (loads)], y[3] = v[3 % (loads)];                                                          \
+            if ((stores) > 4)                                                                                          \
+                y[4] = v[0], y[5] = v[0], y[6] = v[0], y[7] = v[0];                                                    \
         }
 
 #define LOAD_STORE_KERNEL(name, attribute, vector)                                                                     \
@@ -24,11 +32,13 @@
                                             size_t src_bytes) {                                                        \
         volatile vector *y = (volatile vector *)(void *)dst;                                                           \
         const volatile vector *x = (const volatile vector *)(const void *)src, *end = x + src_bytes / sizeof(vector);  \
+        LOAD_STORE_LOOP(vector, 8, 1);                                                                                 \
         LOAD_STORE_LOOP(vector, 4, 1);                                                                                 \
         LOAD_STORE_LOOP(vector, 4, 2);                                                                                 \
         LOAD_STORE_LOOP(vector, 4, 4);                                                                                 \
         LOAD_STORE_LOOP(vector, 2, 4);                                                                                 \
         LOAD_STORE_LOOP(vector, 1, 4);                                                                                 \
+        LOAD_STORE_LOOP(vector, 1, 8);                                                                                 \
     }
 
 LOAD_STORE_KERNEL(plain, , words_16)
@@ -68,19 +78,20 @@ typedef struct stream_run {
 
 static void stream_range(void *context, size_t begin, size_t end) {
     const stream_run *run = context;
-    size_t dst_size = mixprec_dtype_size(run->row->dst), src_size = mixprec_dtype_size(run->row->src), pass;
-    begin += run->n * (size_t)run->part, end += run->n * (size_t)run->part;
-    unsigned char *dst = run->dst + begin * dst_size, *src = run->src + begin * src_size;
+    const mixprec_dtype to = run->row->dst, from = run->row->src;
+    const size_t first = begin + run->n * (size_t)run->part, n = end - begin;
+    unsigned char *dst = run->dst + mixprec_dtype_bytes(to, first), *src = run->src + mixprec_dtype_bytes(from, first);
+    size_t pass;
     for (pass = 0; pass < run->passes; pass++) {
         if (run->call)
-            run->call(run->row, dst, src, end - begin, run->isa);
+            run->call(run->row, dst, src, n, run->isa);
         else
-            load_store(run->isa, dst, (end - begin) * dst_size, src, (end - begin) * src_size);
+            load_store(run->isa, dst, mixprec_dtype_bytes(to, n), src, mixprec_dtype_bytes(from, n));
         bench_use(run->dst);
     }
 }
 
-#define GRAIN 64 /* elements: whole steps of load_store for each pair of types */
+#define GRAIN 128 /* elements: whole steps of load_store for each pair of types */
 
 static void run_stream(void *context) {
     stream_run *run = context;
@@ -99,30 +110,31 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
     stream_run runs[7]; /* the library's on each path, then the loop's on each but portable C, which comes first */
     bench_timing timings[7];
     mixprec_isa paths[4];
-    size_t dst_size = mixprec_dtype_size(row->dst), src_size = mixprec_dtype_size(row->src);
+    const double element_bytes = 0.5 * (double)(mixprec_dtype_bytes(row->dst, 2) + mixprec_dtype_bytes(row->src, 2));
     const int parts = bytes >= bench_dram_bytes() ? BENCH_PARTS : 0;
     const size_t grain = GRAIN * (parts ? BENCH_PARTS : 1);
-    size_t n = bytes / (dst_size + src_size) / grain * grain, i;
-    size_t passes = ((size_t)16 << 20) / bytes + 1;
-    double elements = (double)n * (double)passes, element_bytes = (double)(dst_size + src_size), seconds = 0;
+    const size_t n = (size_t)((double)bytes / element_bytes) / grain * grain;
+    const size_t dst_bytes = mixprec_dtype_bytes(row->dst, n), src_bytes = mixprec_dtype_bytes(row->src, n);
+    size_t passes = ((size_t)16 << 20) / bytes + 1, i;
+    double elements = (double)n * (double)passes, seconds = 0;
     double fastest_loop = (double)INFINITY;
     int path_count = bench_paths(paths), count = 2 * path_count - 1, j;
     char name[64], label[40];
-    unsigned char *memory = bench_alloc(n * (dst_size + src_size));
+    unsigned char *memory = bench_alloc(dst_bytes + src_bytes);
     double *values = bench_alloc(4096 * sizeof(*values));
 
     snprintf(name, sizeof(name), "%s/%s", row->name, level);
     bench_normals(values, 4096, 1);
     for (i = 0; i < n; i += 4096)
-        bench_check(mixprec_convert(memory + n * dst_size + i * src_size, row->src, values, MIXPREC_F64,
-                                    n - i < 4096 ? n - i : 4096));
+        bench_check(mixprec_convert(memory + dst_bytes + mixprec_dtype_bytes(row->src, i), row->src, values,
+                                    MIXPREC_F64, n - i < 4096 ? n - i : 4096));
     memset(timings, 0, sizeof(timings));
     for (j = 0; j < count; j++) {
         stream_run *run = &runs[j];
         run->row = row;
         run->isa = paths[j < path_count ? j : j - path_count + 1];
         run->dst = memory;
-        run->src = memory + n * dst_size;
+        run->src = memory + dst_bytes;
         run->n = parts ? n / (size_t)parts : n;
         run->passes = passes;
         run->part = 0;
