@@ -2187,11 +2187,13 @@ typedef struct mixprec_kernels_ {
        any block but 0. */
     void (*amax)(uint32_t *amax, const void *x, size_t size, size_t n, size_t block);
     /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even: from f32, f16 or bf16 to
-       e4m3 or e5m2. `block` is a multiple of MIXPREC_UNIT_, too, or not below n. A product above 33 / 32 of the largest
+       e4m3 or e5m2. `block` is 16, 32, a multiple of MIXPREC_UNIT_, or not below n. A product above 33 / 32 of the largest
        number of dst_type, or a NaN, spoils the codes beside it. *amax becomes as by `amax` with one block, unless amax
        is NULL. May be NULL. */
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
                    const float *factors, uint32_t *amax);
+    /* dst[i] = src[i] * factors[(first + i) / block], which may be in place; first is below block. Any n. */
+    void (*scale_blocks)(float *dst, const float *src, size_t n, size_t block, size_t first, const float *factors);
     /* mixprec_block_scale_ of each of n numbers, a multiple of 8, given as bits; and its inverse. May be NULL. */
     void (*block_scales)(float *factors, float *inverses, const uint32_t *amax, size_t n, float max, int power_of_two);
     /* One step; any n. m may be NULL for sgd, v is not used there. */
@@ -3416,6 +3418,16 @@ static void mixprec_amax_c_(uint32_t *amax, const void *x, size_t size, size_t n
                                              : ((const uint8_t *)x)[i] & 0x7Fu;
             *amax = magnitude > *amax ? magnitude : *amax;
         }
+}
+#endif
+
+#ifndef MIXPREC_NO_QUANT
+static void mixprec_scale_blocks_c_(float *dst, const float *src, size_t n, size_t block, size_t first,
+                                    const float *factors) {
+    size_t i, end;
+    for (i = 0; i < n; first = 0, factors++)
+        for (end = i + mixprec_min_(n - i, block - first); i < end; i++)
+            dst[i] = mixprec_times_f32_(src[i], *factors);
 }
 #endif
 
@@ -5426,6 +5438,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_most16_avx2_(__m256i x) {
     return ~(uint32_t)_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)))) & 0xFFFF;
 }
 
+/* 8 codes as 32 bits each. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_codes8_avx2_(const char *x, size_t size) {
+    if (size == 4)
+        return _mm256_loadu_si256((const __m256i *)(const void *)x);
+    if (size == 2)
+        return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)x));
+}
+
 /* The last vectors of a block may look at elements for the second time. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, const char *x, size_t size, size_t n,
                                                                size_t block) {
@@ -5434,6 +5455,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
                                           : _mm256_set1_epi8(0x7F);
     size_t count, i;
     int j;
+    for (; block == 1 && n >= 8; n -= 8, x += 8 * size, amax += 8) { /* no largest one to be found in a vector */
+        __m256i codes = _mm256_and_si256(mixprec_codes8_avx2_(x, size), magnitude);
+        _mm256_storeu_si256((__m256i *)(void *)amax,
+                            _mm256_max_epu32(codes, _mm256_loadu_si256((const __m256i *)(const void *)amax)));
+    }
     for (; n; n -= count, x += count * size, amax++) {
         const size_t bytes = (count = mixprec_min_(n, block)) * size;
         __m256i largest[4];
@@ -5480,19 +5506,35 @@ MIXPREC_AVX2_ static void mixprec_amax_avx2_(uint32_t *amax, const void *x, size
 #endif
 
 #ifndef MIXPREC_NO_QUANT
+MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *src, size_t n, size_t block, size_t first,
+                                                     const float *factors) {
+    size_t i, end;
+    for (i = 0; block == 1 && i + 8 <= n; i += 8, factors += 8)
+        _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_loadu_ps(factors)));
+    for (; i < n; first = 0, factors++) {
+        const __m256 factor = _mm256_set1_ps(*factors);
+        for (end = i + mixprec_min_(n - i, block - first); i + 8 <= end; i += 8)
+            _mm256_storeu_ps(dst + i, _mm256_mul_ps(_mm256_loadu_ps(src + i), factor));
+        for (; i < end; i++)
+            _mm_store_ss(dst + i, _mm_mul_ss(_mm_load_ss(src + i), _mm256_castps256_ps128(factor)));
+    }
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                                  mixprec_dtype src_type, size_t n, size_t block,
                                                                  const float *factors) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
     const size_t size = mixprec_size_of_(src_type);
+    const size_t some = block < 32 ? 32 / block : 1; /* factors of 32 elements */
     size_t i, end;
     int j;
-    for (i = 0; i < n; factors++) {
-        const __m256 factor = _mm256_set1_ps(*factors);
-        for (end = i + mixprec_min_(n - i, block); i < end; i += 32) {
+    for (i = 0; i < n; factors += some) {
+        __m256 factor[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) factor[j] = _mm256_set1_ps(factors[(size_t)j * some / 4]);
+        for (end = i + mixprec_min_(n - i, some * block); i < end; i += 32) {
             __m256i x[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_castps_si256(
-                _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor));
+                _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor[j]));
             _mm256_storeu_si256((__m256i *)(void *)(dst + i), mixprec_narrow32_avx2_(x, &p, 0));
         }
     }
@@ -6237,15 +6279,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
                                                                      size_t block, const float *factors) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const size_t size = mixprec_size_of_(src_type);
+    const size_t size = mixprec_size_of_(src_type), some = block < 64 ? 64 / block : 1;
     size_t i, end;
     int j;
-    for (i = 0; i < n; factors++) {
-        const __m512 factor = _mm512_set1_ps(*factors);
-        for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
+    for (i = 0; i < n; factors += some) {
+        __m512 factor[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) factor[j] = _mm512_set1_ps(factors[(size_t)j * some / 4]);
+        for (end = i + mixprec_min_(n - i, some * block); i < end; i += 64) {
             __m512i c[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(
-                _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor), &p);
+                _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor[j]),
+                &p);
             c[0] =
                 mixprec_narrow64_avx512_(_mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p, 0);
             _mm512_storeu_si512(dst + i, c[0]);
@@ -6263,12 +6307,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *
     const __m512i even = _mm512_set1_epi32(p.weights), odd = _mm512_set1_epi32(p.weights << 8);
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), shift = _mm512_set1_epi32(p.shift);
     const __m512i exponent = _mm512_set1_epi32(0x7F800000), least = _mm512_castps_si512(_mm512_set1_ps(p.least));
+    const size_t some = block < 64 ? 64 / block : 1;
     __m512i largest = _mm512_setzero_si512();
-    size_t i, end;
+    size_t i, end, q;
     int j;
-    for (i = 0; i < n; factors++) {
-        const __m512 factor = _mm512_set1_ps(*factors);
-        for (end = i + mixprec_min_(n - i, block); i < end; i += 64) {
+    for (i = 0; i < n; factors += some) {
+        __m512 factor[2];
+        MIXPREC_UNROLL_ for (q = 0; q < 2; q++) factor[q] = _mm512_insertf32x8(
+            _mm512_set1_ps(factors[2 * q * some / 4]), _mm256_set1_ps(factors[(2 * q + 1) * some / 4]), 1);
+        for (end = i + mixprec_min_(n - i, some * block); i < end; i += 64) {
             __m512i x[2], c[4], code;
             MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
                 __m512i magnitude;
@@ -6280,7 +6327,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *
                 c[2 * j + 1] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFF0000));
             }
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(c[j]), factor);
+                const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(c[j]), factor[j / 2]);
                 __m512i unit = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(y), exponent), least);
                 __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(unit), _mm512_set1_ps(p.multiplier), y);
                 c[j] = _mm512_madd_epi16(_mm512_castps_si512(sum), j & 1 ? odd : even);
@@ -9149,6 +9196,20 @@ MIXPREC_FORCE_INLINE_ void mixprec_amax_as_neon_(uint32_t *amax, const char *x, 
     const uint32x4_t sign = vdupq_n_u32(size == 4 ? 0x80000000u : size == 2 ? 0x80008000u : 0x80808080u);
     size_t count, i;
     int j;
+    for (; block == 1 && n >= 8; n -= 8, x += 8 * size, amax += 8) {
+        uint32x4_t codes[2];
+        if (size == 4) {
+            codes[0] = vld1q_u32((const uint32_t *)(const void *)x);
+            codes[1] = vld1q_u32((const uint32_t *)(const void *)x + 4);
+        } else {
+            const uint16x8_t narrow =
+                size == 2 ? vld1q_u16((const uint16_t *)(const void *)x) : vmovl_u8(vld1_u8((const uint8_t *)x));
+            codes[0] = vmovl_u16(vget_low_u16(narrow));
+            codes[1] = vmovl_u16(vget_high_u16(narrow));
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
+            vst1q_u32(amax + 4 * j, vmaxq_u32(vbicq_u32(codes[j], sign), vld1q_u32(amax + 4 * j)));
+    }
     for (; n; n -= count, x += count * size, amax++) {
         const size_t bytes = (count = mixprec_min_(n, block)) * size;
         uint32x4_t largest[4];
@@ -9183,6 +9244,19 @@ static void mixprec_amax_neon_(uint32_t *amax, const void *x, size_t size, size_
 #endif
 
 #ifndef MIXPREC_NO_QUANT
+static void mixprec_scale_blocks_neon_(float *dst, const float *src, size_t n, size_t block, size_t first,
+                                       const float *factors) {
+    size_t i, end;
+    for (i = 0; block == 1 && i + 4 <= n; i += 4, factors += 4)
+        vst1q_f32(dst + i, vmulq_f32(vld1q_f32(src + i), vld1q_f32(factors)));
+    for (; i < n; first = 0, factors++) {
+        for (end = i + mixprec_min_(n - i, block - first); i + 4 <= end; i += 4)
+            vst1q_f32(dst + i, vmulq_n_f32(vld1q_f32(src + i), *factors));
+        for (; i < end; i++)
+            dst[i] = mixprec_times_f32_(src[i], *factors);
+    }
+}
+
 MIXPREC_FORCE_INLINE_ void mixprec_narrow_as_neon_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                    mixprec_dtype src_type, size_t n, size_t block,
                                                    const float *factors) {
@@ -11137,7 +11211,7 @@ static void mixprec_quant_fused_(const mixprec_quant_strip_ *s, size_t width, ui
 static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
     const mixprec_dtype src_type = s->d->src_type, dst_type = s->d->dst_type;
     const size_t size = mixprec_size_of_(src_type), dst_size = mixprec_size_of_(dst_type);
-    size_t i, j, k, count;
+    size_t i, j, count;
     for (i = s->row; i < s->row + s->rows; i++) {
         const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
         char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size;
@@ -11150,11 +11224,7 @@ static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
                 mixprec_load_(s->kernels, block, from + j * size, src_type, count);
                 x = block;
             }
-            for (k = 0; k < count;) {
-                size_t part = mixprec_min_(count - k, s->block - (j + k) % s->block);
-                mixprec_scale_(s->kernels, block + k, x + k, part, s->factors[(j + k) / s->block]);
-                k += part;
-            }
+            s->kernels->scale_blocks(block, x, count, s->block, j % s->block, s->factors + j / s->block);
             how.round = s->d->round;
             how.overflow = MIXPREC_OVERFLOW_SATURATE;
             how.seed = s->d->seed;
@@ -11185,7 +11255,8 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const int narrows = kernels->narrow && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
                         (d->dst_type == MIXPREC_E4M3 || d->dst_type == MIXPREC_E5M2) &&
                         (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16) &&
-                        (block_columns % MIXPREC_UNIT_ == 0 || block_columns == d->columns);
+                        (block_columns % MIXPREC_UNIT_ == 0 || block_columns == d->columns || block_columns == 16 ||
+                         block_columns == 32);
     uint32_t largest = 0;
     mixprec_quant_strip_ s;
     s.d = d;
@@ -11248,20 +11319,16 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
                                                size_t dst_ld, const void *src, mixprec_dtype src_type, size_t src_ld,
                                                size_t rows, size_t columns, const mixprec_scales *scales) {
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
-    size_t i, j, k, count;
+    size_t i, j, count;
     for (i = 0; i < rows; i++)
         for (j = 0; j < columns; j += count) {
             float block[MIXPREC_BLOCK_];
             count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
             mixprec_load_(kernels, block, (const char *)src + (i * src_ld + j) * mixprec_size_of_(src_type), src_type,
                           count);
-            for (k = 0; k < count && scales->values;) {
-                size_t column = (j + k) / scales->block_columns;
-                size_t part = mixprec_min_(count - k, scales->block_columns - (j + k) % scales->block_columns);
-                mixprec_scale_(kernels, block + k, block + k, part,
-                               scales->values[i / scales->block_rows * scales->ld + column]);
-                k += part;
-            }
+            if (scales->values)
+                kernels->scale_blocks(block, block, count, scales->block_columns, j % scales->block_columns,
+                                      scales->values + i / scales->block_rows * scales->ld + j / scales->block_columns);
             mixprec_store_(kernels, (char *)dst + (i * dst_ld + j) * mixprec_size_of_(dst_type), dst_type, block, count,
                            &how);
         }
@@ -12973,7 +13040,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_AMAX_KERNEL_(kernel) kernel
 #endif
 #ifdef MIXPREC_NO_QUANT
-#define MIXPREC_QUANT_KERNELS_(...) NULL, NULL
+#define MIXPREC_QUANT_KERNELS_(...) NULL, NULL, NULL
 #else
 #define MIXPREC_QUANT_KERNELS_(...) __VA_ARGS__
 #endif
@@ -13006,7 +13073,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_,                         \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, NULL),                                     \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, mixprec_scale_blocks_c_, NULL),            \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
@@ -13014,7 +13081,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_block_scales_avx2_),                                      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_scale_blocks_avx2_, mixprec_block_scales_avx2_),          \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
@@ -13023,7 +13090,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx512_)                                      \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_block_scales_avx2_),                                    \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_scale_blocks_avx2_, mixprec_block_scales_avx2_),        \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
@@ -13031,7 +13098,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_neon_, mixprec_tally_wide_neon_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_block_scales_neon_),                                      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_scale_blocks_neon_, mixprec_block_scales_neon_),          \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)
 

@@ -195,7 +195,8 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
 }
 
 static void test_quantize(void) {
-    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 128}, {128, 128}, {1, 32}, {3, 5}, {2, 300}, {1, 1}};
+    static const size_t blocks[][2] = {{0, 0},  {1, 0},  {0, 1}, {1, 128}, {128, 128},
+                                       {1, 32}, {1, 16}, {3, 5}, {2, 300}, {1, 1}};
     static const size_t sizes[][2] = {{1, 1}, {1, 255}, {1, 1024}, {3, 64}, {130, 131}, {7, 613}, {20, 33}};
     size_t b, z, s, t;
     for (b = 0; b < COUNT_OF(blocks); b++)
@@ -278,7 +279,7 @@ static void test_fp8_codes(void) {
 
 /* Every E4M3 number times every scale, and back. */
 static void test_dequantize(void) {
-    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {5, 128}};
+    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {1, 16}, {5, 128}};
     size_t b, t, u, i, j;
     for (b = 0; b < COUNT_OF(blocks); b++)
         for (t = 0; t < COUNT_OF(dst_types); t++)
