@@ -549,10 +549,10 @@ typedef struct mixprec_quantize_desc {
     size_t rows, columns; /* a vector: one row */
     const void *src;      /* rows x columns */
     mixprec_dtype src_type;
-    size_t src_ld; /* elements from one row to the next; 0: rows without gaps. dst_ld likewise. */
+    size_t src_ld; /* elements from one row to the next; 0: rows without gaps */
     void *dst;     /* rows x columns */
     mixprec_dtype dst_type;
-    size_t dst_ld;
+    size_t dst_ld; /* likewise; of fp4, whose rows begin with a byte, even, and 0: `columns` or one more */
 
     float *scales;                    /* written, in the layout of mixprec_scales: an element of src is about an ... */
     size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
@@ -1404,7 +1404,7 @@ MIXPREC_API void mixprec_parallel_openmp(void *context, size_t tasks, void (*tas
 
 #ifndef MIXPREC_NO_QUANT
 /* The factor that takes magnitudes up to amax to the range of a dtype: fp32(max / amax), where max is the largest
-   finite number of the dtype (any but f32, f64, e8m0, fp4); the largest fp32 number when that overflows; 1 when amax is
+   finite number of the dtype (any but f32, f64, e8m0); the largest fp32 number when that overflows; 1 when amax is
    0, Inf, NaN or negative. With power_of_two the fraction is then cut off. The arithmetic of TransformerEngine's
    current scaling. 1 for other dtypes. */
 MIXPREC_API float mixprec_scale_of_amax(float amax, mixprec_dtype dtype, int power_of_two);
@@ -1429,8 +1429,9 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
    dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
    take. NaN stays NaN where dst_type has it. Inf saturates. With either in a block, s is 1; *amax then is NaN or Inf.
-   What GEMM does not read (int8, FNUZ, fp6 ...) it takes, with the same scales, after mixprec_convert to f16 or bf16,
-   which is exact.
+   What GEMM does not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after mixprec_convert to f16 or
+   bf16, which is exact. The MX formats have blocks of 1 x 32 and powers of two, which mixprec_convert makes E8M0,
+   exactly; these never saturate, as those of the OCP specification's conversion (MX v1.0, 6.3) may.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -1441,9 +1442,9 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
-   even. src is of a dtype that mixprec_quantize writes; scales as in mixprec_scales, NULL values meaning 1. Leading
-   dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP; MIXPREC_ERR_SCALE when a
-   scale is not finite and positive. */
+   even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL values
+   meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
+   MIXPREC_ERR_SCALE when a scale is not finite and positive. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
                                               const mixprec_scales *scales);
@@ -2187,9 +2188,9 @@ typedef struct mixprec_kernels_ {
        any block but 0. */
     void (*amax)(uint32_t *amax, const void *x, size_t size, size_t n, size_t block);
     /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even: from f32, f16 or bf16 to
-       e4m3 or e5m2. `block` is 16, 32, a multiple of MIXPREC_UNIT_, or not below n. A product above 33 / 32 of the largest
-       number of dst_type, or a NaN, spoils the codes beside it. *amax becomes as by `amax` with one block, unless amax
-       is NULL. May be NULL. */
+       e4m3 or e5m2. `block` is 16, 32, a multiple of MIXPREC_UNIT_, or not below n. A product above 33 / 32 of the
+       largest number of dst_type, or a NaN, spoils the codes beside it. *amax becomes as by `amax` with one block,
+       unless amax is NULL. May be NULL. */
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
                    const float *factors, uint32_t *amax);
     /* dst[i] = src[i] * factors[(first + i) / block], which may be in place; first is below block. Any n. */
@@ -5570,7 +5571,7 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
         __m256i positive = _mm256_cmpgt_epi32(bits, _mm256_setzero_si256());
         __m256i finite = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7F800000), bits);
         factor = _mm256_castps_si256(mixprec_quotients_avx2_(_mm256_set1_pd((double)max), _mm256_castsi256_ps(bits)));
-        factor = _mm256_min_epu32(factor, largest); /* not below 2^-126: `max` is at least 7.5 */
+        factor = _mm256_min_epu32(factor, largest); /* not below 2^-126: `max` is at least 6 */
         factor = mixprec_blend_avx2_(one, factor, _mm256_and_si256(positive, finite));
         factor = _mm256_and_si256(factor, keep);
         _mm256_storeu_si256((__m256i *)(void *)(factors + i), factor);
@@ -9307,7 +9308,7 @@ static void mixprec_block_scales_neon_(float *factors, float *inverses, const ui
         uint32x4_t bits = vld1q_u32(amax + i), factor;
         uint32x4_t usable = vcltq_u32(vsubq_u32(bits, vdupq_n_u32(1)), largest); /* finite and positive */
         factor = vreinterpretq_u32_f32(vdivq_f32(vdupq_n_f32(max), vreinterpretq_f32_u32(bits)));
-        factor = vminq_u32(factor, largest); /* not below 2^-126: `max` is at least 7.5 */
+        factor = vminq_u32(factor, largest); /* not below 2^-126: `max` is at least 6 */
         factor = vandq_u32(vbslq_u32(usable, factor, one), keep);
         vst1q_f32(factors + i, vreinterpretq_f32_u32(factor));
         vst1q_f32(inverses + i, vdivq_f32(vdupq_n_f32(1.0f), vreinterpretq_f32_u32(factor)));
@@ -11136,7 +11137,7 @@ static float mixprec_quant_max_(mixprec_dtype type) {
     const mixprec_layout_ *layout = mixprec_layout_of_(type);
     if (type == MIXPREC_I8)
         return 127.0f;
-    if (!layout || type == MIXPREC_F32 || type == MIXPREC_E2M1)
+    if (!layout || type == MIXPREC_F32)
         return 0.0f;
     return mixprec_f32_from_bits_(mixprec_widen_(layout->max_code, layout));
 }
@@ -11210,11 +11211,11 @@ static void mixprec_quant_fused_(const mixprec_quant_strip_ *s, size_t width, ui
 /* Columns [done, s->width), any rounding. */
 static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
     const mixprec_dtype src_type = s->d->src_type, dst_type = s->d->dst_type;
-    const size_t size = mixprec_size_of_(src_type), dst_size = mixprec_size_of_(dst_type);
+    const size_t size = mixprec_size_of_(src_type);
     size_t i, j, count;
     for (i = s->row; i < s->row + s->rows; i++) {
         const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
-        char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size;
+        char *to = (char *)s->d->dst + mixprec_bytes_of_(dst_type, i * s->d->dst_ld + s->first);
         for (j = done; j < s->width; j += count) {
             float block[MIXPREC_BLOCK_];
             mixprec_how_ how;
@@ -11229,7 +11230,7 @@ static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
             how.overflow = MIXPREC_OVERFLOW_SATURATE;
             how.seed = s->d->seed;
             how.index = s->d->offset + i * s->d->columns + s->first + j;
-            mixprec_store_(s->kernels, to + j * dst_size, dst_type, block, count, &how);
+            mixprec_store_(s->kernels, to + mixprec_bytes_of_(dst_type, j), dst_type, block, count, &how);
         }
     }
 }
@@ -11251,7 +11252,9 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const size_t block_rows = d->scale ? 1 : d->block_rows;
     const size_t strip = MIXPREC_STRIP_ / mixprec_size_of_(src_type);
     const size_t block_columns = d->scale ? strip : d->block_columns;
-    const size_t blocks_wide = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
+    const size_t most = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
+    /* Strips of fp4 begin with a byte. */
+    const size_t blocks_wide = d->dst_type == MIXPREC_E2M1 && most * block_columns % 2 ? most + 1 : most;
     const int narrows = kernels->narrow && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
                         (d->dst_type == MIXPREC_E4M3 || d->dst_type == MIXPREC_E5M2) &&
                         (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16) &&
@@ -11324,7 +11327,7 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
         for (j = 0; j < columns; j += count) {
             float block[MIXPREC_BLOCK_];
             count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
-            mixprec_load_(kernels, block, (const char *)src + (i * src_ld + j) * mixprec_size_of_(src_type), src_type,
+            mixprec_load_(kernels, block, (const char *)src + mixprec_bytes_of_(src_type, i * src_ld + j), src_type,
                           count);
             if (scales->values)
                 kernels->scale_blocks(block, block, count, scales->block_columns, j % scales->block_columns,
@@ -14426,17 +14429,18 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 }
 
 /* Bytes from the first element of a matrix to its last; fills in the leading dimension. */
-static mixprec_status mixprec_check_rows_(size_t rows, size_t columns, size_t *ld, size_t size, size_t *bytes) {
+static mixprec_status mixprec_check_rows_(size_t rows, size_t columns, size_t *ld, mixprec_dtype type, size_t *bytes) {
+    const size_t grain = type == MIXPREC_E2M1 ? 2 : 1; /* elements that rows begin at multiples of */
     if (*ld == 0)
-        *ld = columns;
-    if (*ld < columns)
+        *ld = columns + columns % grain;
+    if (*ld < columns || *ld % grain)
         return MIXPREC_ERR_LEADING_DIMENSION;
     *bytes = 0;
     if (!rows || !columns)
         return MIXPREC_OK;
     if (columns > SIZE_MAX / 16 || (rows > 1 && *ld > (SIZE_MAX / 16 - columns) / (rows - 1)))
         return MIXPREC_ERR_SIZE;
-    *bytes = ((rows - 1) * *ld + columns) * size;
+    *bytes = mixprec_bytes_of_(type, (rows - 1) * *ld + columns);
     return MIXPREC_OK;
 }
 
@@ -14448,7 +14452,7 @@ static mixprec_status mixprec_check_blocks_(size_t rows, size_t columns, size_t 
     if (*block_columns == 0 || *block_columns > columns)
         *block_columns = columns ? columns : 1;
     return mixprec_check_rows_(rows ? (rows - 1) / *block_rows + 1 : 0,
-                               columns ? (columns - 1) / *block_columns + 1 : 0, ld, sizeof(float), bytes);
+                               columns ? (columns - 1) / *block_columns + 1 : 0, ld, MIXPREC_F32, bytes);
 }
 
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
@@ -14468,9 +14472,9 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
     kernels = mixprec_kernels_of_(d.isa);
     if (!kernels)
         return MIXPREC_ERR_ISA;
-    status = mixprec_check_rows_(d.rows, d.columns, &d.src_ld, mixprec_size_of_(d.src_type), &src_bytes);
+    status = mixprec_check_rows_(d.rows, d.columns, &d.src_ld, d.src_type, &src_bytes);
     if (status == MIXPREC_OK)
-        status = mixprec_check_rows_(d.rows, d.columns, &d.dst_ld, mixprec_size_of_(d.dst_type), &dst_bytes);
+        status = mixprec_check_rows_(d.rows, d.columns, &d.dst_ld, d.dst_type, &dst_bytes);
     if (status == MIXPREC_OK)
         status = mixprec_check_blocks_(d.rows, d.columns, &d.block_rows, &d.block_columns, &d.scales_ld, &scale_bytes);
     if (status != MIXPREC_OK)
@@ -14510,9 +14514,9 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
         s = *scales;
     if (!mixprec_is_tensor_type_(dst_type) || !mixprec_f32_bits_(mixprec_quant_max_(src_type)))
         return MIXPREC_ERR_DTYPE;
-    status = mixprec_check_rows_(rows, columns, &src_ld, mixprec_size_of_(src_type), &src_bytes);
+    status = mixprec_check_rows_(rows, columns, &src_ld, src_type, &src_bytes);
     if (status == MIXPREC_OK)
-        status = mixprec_check_rows_(rows, columns, &dst_ld, mixprec_size_of_(dst_type), &dst_bytes);
+        status = mixprec_check_rows_(rows, columns, &dst_ld, dst_type, &dst_bytes);
     if (status == MIXPREC_OK)
         status = mixprec_check_blocks_(rows, columns, &s.block_rows, &s.block_columns, &s.ld, &scale_bytes);
     if (status != MIXPREC_OK || !rows || !columns)

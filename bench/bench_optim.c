@@ -127,6 +127,7 @@ static const tensor_case cases[] = {
     {"quantize-delayed", MIXPREC_BF16, run_quantize_delayed, {{2, READ}, {1, WRITE}}, 0},
     {"quantize-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128},
     {"quantize-1x128", MIXPREC_F32, run_quantize, {{4, READ}, {1, WRITE}}, 128},
+    {"quantize-1x32", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 32},
 };
 
 /* ---- loading and storing, and nothing else ---- */
@@ -213,7 +214,7 @@ static void measure(const tensor_case *row, size_t bytes) {
     run->n = n;
     run->isa = mixprec_isa_best();
     run->partials = bench_alloc((n / MIXPREC_REDUCE_BLOCK + 1) * sizeof(double));
-    run->scales = bench_alloc((n / 128 + 1) * sizeof(float));
+    run->scales = bench_alloc((n / 32 + 1) * sizeof(float));
     bench_normals(values, 4096, 1);
     for (i = 0; i < 4096; i++) /* a second moment is not negative */
         values[i] = values[i] * values[i];

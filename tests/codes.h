@@ -46,12 +46,18 @@ static TEST_UNUSED_ float float_from_bits(uint32_t bits) {
 
 static TEST_UNUSED_ uint32_t code_at(const void *x, mixprec_dtype type, size_t i) {
     size_t size = mixprec_dtype_size(type);
+    if (type == MIXPREC_E2M1)
+        return ((const unsigned char *)x)[i / 2] >> (i % 2 * 4) & 15u;
     return (uint32_t)load_code((const unsigned char *)x + i * size, size);
 }
 
 static TEST_UNUSED_ void set_code(void *x, mixprec_dtype type, size_t i, uint32_t code) {
     size_t size = mixprec_dtype_size(type);
-    store_code((unsigned char *)x + i * size, code, size);
+    if (type == MIXPREC_E2M1) { /* what follows an even element is 0 until it is set itself */
+        unsigned char *pair = (unsigned char *)x + i / 2;
+        *pair = (unsigned char)(i % 2 ? (*pair & 15u) | code << 4 : code);
+    } else
+        store_code((unsigned char *)x + i * size, code, size);
 }
 
 #endif

@@ -24,8 +24,7 @@ static int is_tensor_dtype(mixprec_dtype dtype) {
     return is_dtype(dtype) && dtype <= MIXPREC_E5M2 && dtype != MIXPREC_F64;
 }
 static int is_quant_dtype(mixprec_dtype dtype) {
-    return is_dtype(dtype) && dtype != MIXPREC_F32 && dtype != MIXPREC_F64 && dtype != MIXPREC_E8M0 &&
-           dtype != MIXPREC_E2M1;
+    return is_dtype(dtype) && dtype != MIXPREC_F32 && dtype != MIXPREC_F64 && dtype != MIXPREC_E8M0;
 }
 static int is_isa(mixprec_isa isa) {
     return isa == MIXPREC_ISA_AUTO || ((int)isa > 0 && (int)isa <= MIXPREC_ISA_NEON && mixprec_isa_available(isa));
@@ -257,8 +256,9 @@ static void fuzz_quantisation(void) {
     mixprec_quantize_desc d;
     mixprec_scales view;
     size_t br, bc, block_rows, block_columns, src_count, dst_count, scale_count, i, j;
-    size_t src_ld, dst_ld, scales_ld;
+    size_t src_ld, dst_ld, scales_ld, dst_bytes;
     unsigned char *src, *dst;
+    int fp4;
     float *scales, *back, given = draw_scale(), amax = -1, largest = 0;
     errors wrong = 0;
     mixprec_status status;
@@ -286,9 +286,10 @@ static void fuzz_quantisation(void) {
     d.offset = fuzz_bits(1);
     d.isa = (mixprec_isa)fuzz_enum(0, MIXPREC_ISA_NEON);
     src_ld = d.src_ld ? d.src_ld : d.columns;
-    dst_ld = d.dst_ld ? d.dst_ld : d.columns;
+    fp4 = d.dst_type == MIXPREC_E2M1;
+    dst_ld = d.dst_ld ? d.dst_ld : d.columns + (fp4 ? d.columns % 2 : 0);
     scales_ld = d.scales_ld ? d.scales_ld : block_columns;
-    if (src_ld < d.columns || dst_ld < d.columns || scales_ld < block_columns)
+    if (src_ld < d.columns || dst_ld < d.columns || (fp4 && dst_ld % 2) || scales_ld < block_columns)
         wrong |= ERROR(MIXPREC_ERR_LEADING_DIMENSION);
     if (!is_tensor_dtype(d.src_type) || !is_quant_dtype(d.dst_type))
         wrong |= ERROR(MIXPREC_ERR_DTYPE);
@@ -304,7 +305,8 @@ static void fuzz_quantisation(void) {
     dst_count = wrong & ERROR(MIXPREC_ERR_LEADING_DIMENSION) ? 1 : span(d.rows, d.columns, dst_ld);
     scale_count = wrong & ERROR(MIXPREC_ERR_LEADING_DIMENSION) ? 1 : span(block_rows, block_columns, scales_ld);
     src = fuzz_memory(src_count * mixprec_dtype_size(d.src_type), 0);
-    dst = fuzz_memory(dst_count * mixprec_dtype_size(d.dst_type), 0x5A);
+    dst_bytes = fp4 ? (dst_count + 1) / 2 : dst_count * mixprec_dtype_size(d.dst_type);
+    dst = fuzz_memory(dst_bytes, 0x5A);
     scales = (float *)(void *)fuzz_memory(scale_count * sizeof *scales, 0x5A);
     if (!(wrong & ERROR(MIXPREC_ERR_DTYPE)))
         fill(src, d.src_type, src_count);
@@ -325,7 +327,7 @@ static void fuzz_quantisation(void) {
     status = mixprec_quantize(&d);
     check_status(status, wrong, "quantize");
     if (status != MIXPREC_OK) {
-        for (i = 0; i < dst_count * mixprec_dtype_size(d.dst_type); i++)
+        for (i = 0; i < dst_bytes; i++)
             FUZZ_CHECK(dst[i] == 0x5A, "quantize: written to although refused");
         FUZZ_CHECK(amax == -1 && (!scale_count || ((unsigned char *)scales)[0] == 0x5A), "quantize: written to");
         return;
