@@ -1103,6 +1103,64 @@ static void test_symmetric(void) {
     }
 }
 
+/* The same where half of it is computed, and copied: see mixprec_gemm_plan_.mirror. */
+static void test_mirror(void) {
+    static const size_t sizes[][2] = {{65, 505}, {200, 170}, {131, 300}, {370, 128}};
+    static const mixprec_dtype types[][2] = {{MIXPREC_F16, MIXPREC_E4M3},
+                                             {MIXPREC_BF16, MIXPREC_F16},
+                                             {MIXPREC_F32, MIXPREC_F32},
+                                             {MIXPREC_F64, MIXPREC_F64}};
+    int s, t, i, trans;
+    for (s = 0; s < (test_quick ? 1 : 4); s++)
+        for (t = 0; t < 4; t++)
+            for (trans = 0; trans < 2; trans++) {
+                const size_t m = sizes[s][0], k = sizes[s][1], ldc = m + 3, batch = 1 + (size_t)trans;
+                const size_t bytes = batch * m * ldc * mixprec_dtype_size(types[t][1]), count = batch * m * k;
+                unsigned char *products = malloc(2 * bytes);
+                double *values = malloc(count * sizeof *values), *matrix = malloc(count * sizeof *matrix),
+                       *copy = malloc(count * sizeof *copy);
+                size_t j;
+                if (!products || !values || !matrix || !copy)
+                    fail("test_gemm_ex");
+                for (j = 0; j < count; j++)
+                    values[j] = (double)mixprec_random_bits(11, j) * 0x1p-31 - 1;
+                CHECK(mixprec_convert(matrix, types[t][0], values, MIXPREC_F64, count) == MIXPREC_OK, "convert");
+                memcpy(copy, matrix, count * sizeof *copy);
+                for (i = 0; i < ISA_COUNT; i++) {
+                    mixprec_gemm_desc d;
+                    if (!runs_here(all_isas[i]))
+                        continue;
+                    memset(&d, 0, sizeof d);
+                    memset(products, 0x5A, 2 * bytes);
+                    d.m = d.n = m;
+                    d.k = k;
+                    d.a = d.b = matrix;
+                    d.a_type = d.b_type = types[t][0];
+                    d.trans_a = trans ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+                    d.trans_b = trans ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+                    d.c = products;
+                    d.c_type = types[t][1];
+                    d.ldc = ldc;
+                    d.batch = batch;
+                    d.stride_a = d.stride_b = m * k;
+                    d.stride_c = m * ldc;
+                    if (t % 2)
+                        choose_tasks(&d);
+                    d.isa = all_isas[i];
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "A A^T");
+                    d.b = copy;
+                    d.c = products + bytes;
+                    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "A B");
+                    CHECK(!memcmp(products, d.c, bytes), "%s, %s to %s, %zu x %zu: not the product with a copy of A",
+                          mixprec_isa_name(d.isa), mixprec_dtype_name(d.a_type), mixprec_dtype_name(d.c_type), m, k);
+                }
+                free(products);
+                free(values);
+                free(matrix);
+                free(copy);
+            }
+}
+
 /* ---- what is not read ---- */
 
 static void test_unread(void) {
@@ -1914,6 +1972,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: few rows, few columns", test_few},
         {"gemm_ex: activations", test_activations},
         {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},
+        {"gemm_ex: the same of large A", test_mirror},
         {"gemm_ex: what alpha = 0 must not read", test_unread},
         {"gemm_ex: a packed matrix serves many products", test_packed_reuse},
         {"gemm_ex: nothing to compute", test_empty},
