@@ -13660,8 +13660,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->pieces = (plan->scale_a.values && plan->scale_a.block_k < d->k) ||
                    (plan->scale_b.values && plan->scale_b.block_k < d->k);
     same = d->a_array ? d->a_array == d->b_array : d->a == d->b && !d->b_array && d->stride_a == d->stride_b;
-    /* Half the products in blocks, and C's other half copied, in exchange for all of them in one go: 64 x 64 x 1024 would
-       take as long, 128 x 128 x 128 and 256 x 256 x 64 4 % longer; 256 x 256 x 256 takes .75 of the time (Zen 5). */
+    /* Half the products in blocks, and C's other half copied, in exchange for all of them in one go: that would take as
+       long for 64 x 64 x 1024, 2 to 6 % longer for 128 x 128 x 128 and 256 x 256 x 64; 256 x 256 x 256 takes .77 of the
+       time (fp32, Zen 5). */
     if (same && d->m > 64 && d->k >= 128 && d->m * d->k >= 32768 && d->a_type == d->b_type && d->lda == d->ldb &&
         d->trans_a != d->trans_b && d->m == d->n && !d->row_end && !d->packed_size && d->triangle == MIXPREC_FULL &&
         !plan->add_c && !d->bias && !d->scale_a.values && !d->scale_b.values && d->round != MIXPREC_ROUND_STOCHASTIC &&

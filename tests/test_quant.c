@@ -168,7 +168,7 @@ static int is_nan_code(uint32_t code, mixprec_dtype type) {
 
 static void check_quantize(const mixprec_quantize_desc *desc) {
     mixprec_quantize_desc d = *desc;
-    size_t count = sizeof dst / mixprec_dtype_size(d.dst_type), i, k;
+    size_t count = sizeof dst / mixprec_dtype_size(d.dst_type) * (d.dst_type == MIXPREC_E2M1 ? 2 : 1), i, k;
     float amax, want_amax;
     memset(want, 0x5A, sizeof want);
     memset(want_scales, 0x5A, sizeof want_scales);
