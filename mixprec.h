@@ -7287,7 +7287,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                                  mixprec_dtype type, const uint64_t *table, size_t rows_there, size_t columns,
                                  size_t depth, const float *a, size_t width, const char *b, size_t stride, float *t,
                                  size_t ldt, int first) {
-    const size_t size = fp8 ? 1 : 2, bytes = depth * size, lead = 512, step = (size_t)vectors * 16;
+    const size_t size = fp8 ? 1 : 2, bytes = depth * size, step = (size_t)vectors * 16;
     const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     /* Two vectors of columns side by side, then the next two. No larger than they must be, for loads wait for stores a
        multiple of 4 KB away (8 x 4096 x 4128 of f16: 1.55 ms, not 1.72). */
@@ -7319,7 +7319,7 @@ mixprec_direct_thin_body_avx512_(const int rows, const int vectors, const mixpre
                 if (fp8)
                     mixprec_direct_widen_avx512_(wide, words, step, type, table);
                 word = fp8 ? wide : words;
-                mixprec_prefetch_rows_(b, at, bytes, stride, columns, lead);
+                mixprec_prefetch_rows_(b, at, bytes, stride, columns, MIXPREC_DIRECT_LEAD_);
             }
             stop = mixprec_min_(end, line_end);
             for (; at < stop; at += 2 * size, word += 2, a += 2 * width)
@@ -7386,15 +7386,15 @@ MIXPREC_AVX512_ static void mixprec_direct_narrow_avx512_(size_t rows, size_t co
                                                               {MIXPREC_THINS_(2, 4, fp8_as_bf16)}};
 #undef MIXPREC_THINS_
 #undef MIXPREC_THIN_
-    const int fp8 = mixprec_size_of_(type) == 1, near = columns * stride <= (size_t)1 << 20;
+    const int fp8 = mixprec_size_of_(type) == 1, cached = columns * stride <= (size_t)1 << 20;
     const uint64_t *table = fp8 ? mixprec_fp8_table_(type) : NULL;
     const int form = type == MIXPREC_F16 ? 0 : type == MIXPREC_BF16 ? 1 : type == MIXPREC_E4M3 || table ? 3 : 2;
     const mixprec_direct_thin_avx512_ *const pair = kernels[form] + (rows == 1 ? 0 : rows == 2 ? 2 : rows <= 4 ? 4 : 6);
-    /* In DRAM fewer streams count for more than more sums: 1 x 4096 x 4096 of fp8 took 1.05 ms on Zen 5 with 32 columns,
-       1.37 with 64. So do they for 16 bits with a power of two between rows: 4 x 4096 x 4096 took 1.25 ms with 16
-       columns, 1.39 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. */
+    /* In DRAM fewer streams count for more than more sums: 4 x 4096 x 4096 of fp8 took 1.01 ms on Zen 5 with 32 columns,
+       1.24 with 64. So do they for 16 bits with a power of two between rows: f16 took 1.20 ms with 16 columns, 1.41 with
+       32; but 1.17 and 1.02 with 128 bytes more from row to row. */
     const size_t few = fp8 ? 32 : 16;
-    const size_t step = (fp8 ? near && rows <= 4 : near || stride % 1024) ? 2 * few : few;
+    const size_t step = (fp8 ? cached && rows <= 4 : cached || stride % 1024) ? 2 * few : few;
     size_t j;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
         const size_t there = mixprec_min_(step, columns - j);
