@@ -5051,10 +5051,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_expand_avx2_(__m256 y[4]
         y[0] = _mm256_castsi256_ps(x);
 }
 
-/* Prefetches the line `lead` bytes after `at` of each of `rows` rows of `bytes` bytes; beyond their end, of as many rows
-   after them. It may lie outside of the matrix. By itself, for between the loads of other lines it would hold up those;
-   and one line every two cycles, as the compiler does not know `nothing` for zero, for more at once hold up the loads
-   that follow. On Zen 5, 1 x 4096 x 4096 of f32 with AVX2: 3.2 ms between loads, 3.3 at once, 2.1 so. */
+/* Prefetches the line `lead` bytes after `at` of each of `rows` rows of `bytes` bytes; beyond their end, of as many
+   rows after them. It may lie outside of the matrix. By itself, for between the loads of other lines it would hold up
+   those; and one line every two cycles, as the compiler does not know `nothing` for zero, for more at once hold up the
+   loads that follow. On Zen 5, 1 x 4096 x 4096 of f32 with AVX2: 3.2 ms between loads, 3.3 at once, 2.1 so. */
 MIXPREC_FORCE_INLINE_ void mixprec_prefetch_rows_(const char *b, size_t at, size_t bytes, size_t stride, size_t rows,
                                                   size_t lead) {
     const volatile uintptr_t zero = 0;
@@ -7222,8 +7222,8 @@ MIXPREC_AVX512_ static void mixprec_direct_floats_avx512_(size_t rows, size_t co
                                                          mixprec_direct_line_4_avx512_, mixprec_direct_line_8_avx512_};
     const mixprec_direct_line_avx512_ line = lines[rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3];
     const size_t row_bytes = depth * 4, lead = 768;
-    /* More sums of a row are under way with 32 columns. But streams are fewer with 16, and lines that share a set of the
-       caches: one row of 4096 x 4096 in DRAM took 2.1 ms on Zen 5, and 3.0 with 32. */
+    /* More sums of a row are under way with 32 columns. But streams are fewer with 16, and lines that share a set of
+       the caches: one row of 4096 x 4096 in DRAM took 2.1 ms on Zen 5, and 3.0 with 32. */
     const size_t step = columns * stride <= (size_t)1 << 20 ? 32 : 16;
     size_t j, q, i, at;
     for (j = 0; j < columns; j += step, b += step * stride, t += step) {
@@ -7390,9 +7390,9 @@ MIXPREC_AVX512_ static void mixprec_direct_narrow_avx512_(size_t rows, size_t co
     const uint64_t *table = fp8 ? mixprec_fp8_table_(type) : NULL;
     const int form = type == MIXPREC_F16 ? 0 : type == MIXPREC_BF16 ? 1 : type == MIXPREC_E4M3 || table ? 3 : 2;
     const mixprec_direct_thin_avx512_ *const pair = kernels[form] + (rows == 1 ? 0 : rows == 2 ? 2 : rows <= 4 ? 4 : 6);
-    /* In DRAM fewer streams count for more than more sums: 4 x 4096 x 4096 of fp8 took 1.01 ms on Zen 5 with 32 columns,
-       1.24 with 64. So do they for 16 bits with a power of two between rows: f16 took 1.20 ms with 16 columns, 1.41 with
-       32; but 1.17 and 1.02 with 128 bytes more from row to row. */
+    /* In DRAM fewer streams count for more than more sums: 4 x 4096 x 4096 of fp8 took 1.01 ms on Zen 5 with 32
+       columns, 1.24 with 64. So do they for 16 bits with a power of two between rows: f16 took 1.20 ms with 16
+       columns, 1.41 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. */
     const size_t few = fp8 ? 32 : 16;
     const size_t step = (fp8 ? cached && rows <= 4 : cached || stride % 1024) ? 2 * few : few;
     size_t j;
