@@ -7,7 +7,11 @@
        library_hide_vbmi(1); ... library_hide_vbmi(0);
 
    CPUs with AVX512_VBMI look 8-bit floats up; between the calls the library does without, as on those that have only the
-   rest of AVX-512. Returns 0 and does nothing where there is no AVX512_VBMI. */
+   rest of AVX-512. Returns 0 and does nothing where there is no AVX512_VBMI.
+
+       library_write_around();
+
+   From then on x86 writes what is larger than the caches around them, as only AMD's CPUs do by themselves. */
 #ifndef TESTS_LIBRARY_H
 #define TESTS_LIBRARY_H
 
@@ -18,6 +22,7 @@ extern int allocations, allocations_live, allocator_fails;
 void *counting_malloc(size_t size);
 void counting_free(void *memory);
 int library_hide_vbmi(int hide);
+void library_write_around(void);
 
 #ifndef MIXPREC_NO_STDLIB
 #define MIXPREC_MALLOC(size) counting_malloc(size)
@@ -69,6 +74,12 @@ int library_hide_vbmi(int hide) {
 #endif
     (void)hide;
     return 0;
+}
+
+void library_write_around(void) {
+#ifdef MIXPREC_HAS_AVX2_
+    mixprec_features_found_ = mixprec_features_() | MIXPREC_UNIT_AROUND_;
+#endif
 }
 #endif
 

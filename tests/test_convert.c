@@ -1082,6 +1082,53 @@ static void test_errors(void) {
     CHECK(mixprec_convert(d, MIXPREC_F16, d + 32, MIXPREC_F32, 16) == MIXPREC_OK, "dst that ends at src's start");
 }
 
+/* More than the caches hold, in one call and in parts that they do hold. */
+static void test_large(mixprec_dtype to, mixprec_dtype from, int kind) {
+    const size_t period = mixprec_dtype_bytes(from, 65536), part = 65536 + 2 * 77;
+    const size_t n = ((size_t)64 << 20) / (mixprec_dtype_bytes(to, 2) + mixprec_dtype_bytes(from, 2)) * 2 + 12345;
+    const size_t from_bytes = mixprec_dtype_bytes(from, n), to_bytes = mixprec_dtype_bytes(to, n);
+    const size_t shift = mixprec_dtype_size(to) * (kind ? 5 : 1);
+    unsigned char *source_memory = malloc(from_bytes + 8), *source = source_memory + mixprec_dtype_size(from);
+    unsigned char *got = malloc(to_bytes + 2 * GUARD), *want = malloc(mixprec_dtype_bytes(to, part));
+    unsigned char untouched[GUARD];
+    int path;
+    size_t i, count;
+    if (!source_memory || !got || !want) {
+        CHECK(0, "no memory");
+    } else {
+        memset(untouched, 0xA5, sizeof untouched);
+        fill(source, from, 65536);
+        for (i = period; i < from_bytes; i += period)
+            memcpy(source + i, source, period < from_bytes - i ? period : from_bytes - i);
+        for (path = 1; path < path_count; path++) {
+            mixprec_convert_options options = variant(kind);
+            const uint64_t offset = options.offset;
+            size_t wrong = 0;
+            options.isa = paths[path];
+            if (options.isa == MIXPREC_ISA_C)
+                continue;
+            memset(got, 0xA5, to_bytes + 2 * GUARD);
+            CHECK(mixprec_convert_ex(got + shift, to, source, from, n, &options) == MIXPREC_OK, "refused");
+            for (i = 0; i < n; i += count) {
+                count = n - i < part ? n - i : part;
+                options.offset = offset + i;
+                CHECK(mixprec_convert_ex(want, to, source + mixprec_dtype_bytes(from, i), from, count, &options) ==
+                          MIXPREC_OK,
+                      "a part: refused");
+                wrong += memcmp(got + shift + mixprec_dtype_bytes(to, i), want, mixprec_dtype_bytes(to, count)) != 0;
+            }
+            CHECK(!wrong, "%s, %s to %s: %lu of the parts are other than in the whole", mixprec_isa_name(options.isa),
+                  mixprec_dtype_name(from), mixprec_dtype_name(to), (unsigned long)wrong);
+            CHECK(!memcmp(got, untouched, shift) && !memcmp(got + shift + to_bytes, untouched, GUARD),
+                  "%s, %s to %s: bytes before or after dst were written", mixprec_isa_name(options.isa),
+                  mixprec_dtype_name(from), mixprec_dtype_name(to));
+        }
+    }
+    free(source_memory);
+    free(got);
+    free(want);
+}
+
 /* GEMM and the scaler refuse the types that only conversion knows. */
 static void test_conversion_only(void) {
     float c[4] = {1, 2, 3, 4}, operand[4] = {1, 1, 1, 1};
@@ -1176,6 +1223,18 @@ int main(int argc, char **argv) {
         test_stats_errors(), test_end();
     if (test_begin("convert: extreme scales"))
         test_extreme_scales(), test_end();
+    if (!mixprec_isa_available(MIXPREC_ISA_AVX2))
+        test_skip("convert: more than the caches hold", "written around them only with AVX2");
+    else if (test_begin("convert: more than the caches hold")) {
+        library_write_around();
+        for (i = 0; i < VARIANTS; i++) {
+            test_large(MIXPREC_F32, MIXPREC_F16, i);
+            test_large(MIXPREC_E4M3, MIXPREC_F32, i);
+            test_large(MIXPREC_E2M1, MIXPREC_BF16, i);
+            test_large(MIXPREC_F64, MIXPREC_E2M1, i);
+        }
+        test_end();
+    }
     if (test_begin("convert: guard pages"))
         test_guard_pages(), test_end();
     for (i = 1; i < path_count; i++) {

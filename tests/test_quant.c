@@ -10,8 +10,7 @@
 
 #include "golden_quant.h"
 #include "test.h"
-#define MIXPREC_IMPLEMENTATION
-#include "../mixprec.h"
+#include "library.h"
 #include "codes.h"
 #include "environment.h"
 
@@ -329,6 +328,51 @@ static void test_dequantize(void) {
             }
 }
 
+/* More than the caches hold, in one call and row by row. */
+static void test_dequantize_large(mixprec_dtype to) {
+    const size_t rows = 23, columns = 1000003, size = mixprec_dtype_size(to), ld = columns + 5;
+    const size_t block = 1000;
+    unsigned char *codes = malloc(rows * columns), *got = malloc(rows * ld * size), *row = malloc(columns * size);
+    mixprec_scales layout;
+    size_t i, j, wrong = 0, beside = 0;
+    memset(&layout, 0, sizeof layout);
+    layout.values = scales;
+    layout.block_rows = 8;
+    layout.block_columns = block;
+    layout.ld = columns / block + 1;
+    if (!codes || !got || !row) {
+        CHECK(0, "no memory");
+    } else {
+        library_write_around();
+        for (i = 0; i < rows * columns; i++)
+            codes[i] = (unsigned char)(i * i >> 7);
+        for (i = 0; i < layout.ld * 3; i++)
+            scales[i] = 0.25f + (float)(i % 64) / 16;
+        memset(got, 0x77, rows * ld * size);
+        CHECK(mixprec_dequantize(got, to, ld, codes, MIXPREC_E4M3, columns, rows, columns, &layout) == MIXPREC_OK,
+              "refused");
+        for (i = 0; i < rows; i++) {
+            mixprec_scales one = layout;
+            one.values = scales + i / 8 * layout.ld;
+            CHECK(mixprec_dequantize(row, to, columns, codes + i * columns, MIXPREC_E4M3, columns, 1, columns, &one) ==
+                      MIXPREC_OK,
+                  "a row: refused");
+            wrong += memcmp(got + i * ld * size, row, columns * size) != 0;
+            for (j = columns * size; j < ld * size; j++)
+                beside += got[i * ld * size + j] != 0x77;
+        }
+        CHECK(!wrong && !beside, "%s: %zu rows are other than by themselves, %zu bytes between rows changed",
+              mixprec_dtype_name(to), wrong, beside);
+    }
+    free(codes);
+    free(got);
+    free(row);
+}
+static void test_large(void) {
+    test_dequantize_large(MIXPREC_F32);
+    test_dequantize_large(MIXPREC_BF16);
+}
+
 /* Rows in two calls give the bits of one. */
 static void test_split(void) {
     mixprec_quantize_desc d = desc_of(40, 100, MIXPREC_BF16, MIXPREC_E5M2), part;
@@ -560,6 +604,7 @@ int main(int argc, char **argv) {
     TEST("quant: a given scale", test_given_scale)
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: and back", test_dequantize)
+    TEST("quant: back to more than the caches hold", test_large)
     TEST("quant: parts give the bits of the whole", test_split)
 #if HAVE_ENVIRONMENT
     TEST("quant: the caller's floating-point environment does not matter", test_environment)

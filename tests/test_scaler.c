@@ -10,8 +10,7 @@
 
 #include "golden_scaler.h"
 #include "test.h"
-#define MIXPREC_IMPLEMENTATION
-#include "../mixprec.h"
+#include "library.h"
 #include "codes.h"
 #include "environment.h"
 
@@ -421,6 +420,48 @@ static void test_unscale_in_place(void) {
         }
 }
 
+/* More than the caches hold, in one call and in parts that they do hold; the last gradient is Inf, or it is not. */
+static void test_unscale_large(mixprec_dtype type, mixprec_isa isa) {
+    const size_t size = mixprec_dtype_size(type), n = ((size_t)64 << 20) / (4 + size) + 77, part = 65536 + 77;
+    unsigned char *grad = malloc(n * size);
+    float *got = malloc((n + 16) * sizeof *got), *want = malloc(part * sizeof *want);
+    mixprec_scaler s = make_scaler(3, 1, 1);
+    size_t i, wrong = 0;
+    int found = 0;
+    if (!grad || !got || !want) {
+        CHECK(0, "no memory");
+    } else {
+        for (i = 0; i < n; i++)
+            set_code(grad, type, i,
+                     (type == MIXPREC_F32 ? 0x30000000u : 0x3000u) +
+                         (uint32_t)(i % 4096) * (type == MIXPREC_F32 ? 999 : 1));
+        memset(got, 0x77, (n + 16) * sizeof *got);
+        CHECK(mixprec_scaler_unscale_ex(&s, got + 5, grad, type, n, isa) == 0, "found_inf");
+        for (i = 0; i < n; i += part) {
+            const size_t count = n - i < part ? n - i : part;
+            found |= mixprec_scaler_unscale_ex(&s, want, grad + i * size, type, count, isa);
+            wrong += memcmp(got + 5 + i, want, count * sizeof *want) != 0;
+        }
+        CHECK(!wrong && !found, "%s, %s: %zu parts are other than in the whole", mixprec_isa_name(isa),
+              mixprec_dtype_name(type), wrong);
+        CHECK(float_bits(got[4]) == 0x77777777 && float_bits(got[n + 5]) == 0x77777777, "values beside dst changed");
+        set_code(grad, type, n - 1, type == MIXPREC_F32 ? 0x7F800000 : 0x7C00);
+        CHECK(mixprec_scaler_unscale_ex(&s, got + 5, grad, type, n, isa) == 1, "found_inf not set");
+    }
+    free(grad);
+    free(got);
+    free(want);
+}
+static void test_large(void) {
+    size_t i;
+    library_write_around();
+    for (i = 0; i < ISA_COUNT; i++)
+        if (all_isas[i] > MIXPREC_ISA_C && runs_here(all_isas[i])) {
+            test_unscale_large(MIXPREC_F16, all_isas[i]);
+            test_unscale_large(MIXPREC_F32, all_isas[i]);
+        }
+}
+
 /* Every code of the narrow formats, and every kind of f32 and f64, one at a time at every position of a block. */
 static void test_every_non_finite(void) {
     static const uint64_t f32_codes[] = {0x7F800000, 0xFF800000, 0x7F800001, 0xFF800001, 0x7FC00000,
@@ -774,6 +815,7 @@ int main(int argc, char **argv) {
         {"scaler: checkpoints", test_checkpoint},
         {"scaler: unscale, every type, path and length", test_unscale},
         {"scaler: unscale in place", test_unscale_in_place},
+        {"scaler: unscale more than the caches hold", test_large},
         {"scaler: every code that is not finite, at every position", test_every_non_finite},
         {"scaler: every finite code", test_every_finite},
         {"scaler: Inf by unscaling", test_inf_by_unscaling},
