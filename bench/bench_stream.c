@@ -194,10 +194,10 @@ void bench_streams(const char *suite, const char *title, const bench_stream *row
                 continue;
             if (!begun++) {
                 printf("\n%s, %s: %.0f KiB read and written. Cycles for an element; share: of a loop that only loads "
-                       "and\nstores as many bytes in vectors of up to the path's width; G elements/s and GB/s of the "
-                       "last path"
-                       "\n  %-25s",
-                       title, levels[level], (double)sizes[level] / 1024, "");
+                       "and\nstores as many bytes in vectors of up to the path's width%s; G elements/s and GB/s of the "
+                       "last path\n  %-25s",
+                       title, levels[level], (double)sizes[level] / 1024,
+                       level < 2 ? "" : " (above 100 %: what is written around the\ncaches is not read first)", "");
                 for (path = 0; path < path_count; path++)
                     printf(path ? " %8s  share" : " %8s", mixprec_isa_name(paths[path]));
                 printf(" %9s %8s\n", "G/s", "GB/s");

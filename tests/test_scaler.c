@@ -420,7 +420,8 @@ static void test_unscale_in_place(void) {
         }
 }
 
-/* More than the caches hold, in one call and in parts that they do hold; the last gradient is Inf, or it is not. */
+/* More than the caches hold, which only AVX2 and AVX-512 write around them, in one call and in parts that they do hold;
+   the last gradient is Inf, or it is not. */
 static void test_unscale_large(mixprec_dtype type, mixprec_isa isa) {
     const size_t size = mixprec_dtype_size(type), n = ((size_t)64 << 20) / (4 + size) + 77, part = 65536 + 77;
     unsigned char *grad = malloc(n * size);
@@ -456,7 +457,7 @@ static void test_large(void) {
     size_t i;
     library_write_around();
     for (i = 0; i < ISA_COUNT; i++)
-        if (all_isas[i] > MIXPREC_ISA_C && runs_here(all_isas[i])) {
+        if ((all_isas[i] == MIXPREC_ISA_AVX2 || all_isas[i] == MIXPREC_ISA_AVX512) && runs_here(all_isas[i])) {
             test_unscale_large(MIXPREC_F16, all_isas[i]);
             test_unscale_large(MIXPREC_F32, all_isas[i]);
         }
