@@ -1228,9 +1228,9 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
 #ifndef MIXPREC_NO_CONVERT
 /* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
-   (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on, src
-   and dst together, AMD's CPUs write dst around the caches (mixprec_scaler_unscale and mixprec_dequantize, too). Also:
-   MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
+   (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
+   src and dst together, AMD's CPUs write dst around the caches (mixprec_scaler_unscale and mixprec_dequantize, too).
+   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
 
@@ -9547,7 +9547,7 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
    they are would leave them anyway, and its lines are not read first. On Zen 5 with 32 MB of L3 that takes 7 to 20 %
    less from 64 MB on; it breaks even at 32 MB; in L3 it takes twice as long. */
 #define MIXPREC_AROUND_BYTES_ ((size_t)64 << 20)
-static int mixprec_streams_(const mixprec_kernels_ *kernels, size_t bytes) {
+MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t bytes) {
 #if defined(MIXPREC_HAS_AVX2_)
     return kernels->stream && bytes >= MIXPREC_AROUND_BYTES_ && mixprec_features_() & MIXPREC_UNIT_AROUND_;
 #else
@@ -9557,31 +9557,7 @@ static int mixprec_streams_(const mixprec_kernels_ *kernels, size_t bytes) {
 #endif
 }
 
-/* Where a line of the cache begins in a buffer that has 63 bytes to spare. */
-MIXPREC_INLINE char *mixprec_line_(char *room) {
-    return room + (0 - (uintptr_t)room) % 64;
-}
-
-/* As mixprec_convert_run_, of different arrays and by way of a buffer. On Zen 5 bursts of 768 bytes suited every pair
-   of types: to bf16 those of 256 and 1024 take 10 % longer, to f32 those of 256 40 %. */
-#define MIXPREC_AROUND_BLOCK_ 768 /* a multiple of 64 */
 #define MIXPREC_AROUND_LEAD_ 8192 /* bytes to prefetch ahead */
-static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
-                                    mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
-    const size_t most = MIXPREC_AROUND_BLOCK_ / mixprec_bytes_of_(dst_type, MIXPREC_UNIT_) * MIXPREC_UNIT_;
-    char room[MIXPREC_AROUND_BLOCK_ + 63], *block = mixprec_line_(room);
-    mixprec_how_ how = *options;
-    size_t i, count;
-    for (i = 0; i < n; i += count) {
-        const char *from = src + mixprec_bytes_of_(src_type, i);
-        count = mixprec_min_(n - i, most);
-        how.index = options->index + i;
-        mixprec_convert_run_(kernels, block, dst_type, from, src_type, count, &how, scale);
-        kernels->stream(dst + mixprec_bytes_of_(dst_type, i), block, mixprec_bytes_of_(dst_type, count),
-                        (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_), mixprec_bytes_of_(src_type, count));
-    }
-    kernels->fence();
-}
 
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 MIXPREC_INLINE void mixprec_sums_f32_(float *sum, const float *x, const float *y, size_t n) {
@@ -9605,6 +9581,26 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
+/* As mixprec_convert_run_, of different arrays and by way of a buffer. On Zen 5 bursts of 768 bytes suited every pair
+   of types: to bf16 those of 256 and 1024 take 10 % longer, to f32 those of 256 40 %. */
+#define MIXPREC_AROUND_BLOCK_ 768 /* a multiple of 64 */
+static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
+                                    mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
+    const size_t most = MIXPREC_AROUND_BLOCK_ / mixprec_bytes_of_(dst_type, MIXPREC_UNIT_) * MIXPREC_UNIT_;
+    double block[MIXPREC_AROUND_BLOCK_ / sizeof(double)];
+    mixprec_how_ how = *options;
+    size_t i, count;
+    for (i = 0; i < n; i += count) {
+        const char *from = src + mixprec_bytes_of_(src_type, i);
+        count = mixprec_min_(n - i, most);
+        how.index = options->index + i;
+        mixprec_convert_run_(kernels, block, dst_type, from, src_type, count, &how, scale);
+        kernels->stream(dst + mixprec_bytes_of_(dst_type, i), block, mixprec_bytes_of_(dst_type, count),
+                        (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_), mixprec_bytes_of_(src_type, count));
+    }
+    kernels->fence();
+}
+
 /* x^2 + sum with one rounding: the sum in f64, where the square is exact, rounded to odd, then to fp32. Both are at
    least zero. */
 static float mixprec_add_square_(float x, float sum) {
@@ -11431,7 +11427,7 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     const size_t size = mixprec_size_of_(dst_type);
     const int around = mixprec_streams_(kernels, rows * (mixprec_bytes_of_(src_type, columns) + columns * size));
-    char room[MIXPREC_BLOCK_ * sizeof(double) + 63], *line = mixprec_line_(room);
+    double narrow[MIXPREC_BLOCK_];
     size_t i, j, count;
     for (i = 0; i < rows; i++)
         for (j = 0; j < columns; j += count) {
@@ -11443,9 +11439,9 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
             if (scales->values)
                 kernels->scale_blocks(block, block, count, scales->block_columns, j % scales->block_columns,
                                       scales->values + i / scales->block_rows * scales->ld + j / scales->block_columns);
-            mixprec_store_(kernels, around ? line : to, dst_type, block, count, &how);
+            mixprec_store_(kernels, around ? (void *)narrow : to, dst_type, block, count, &how);
             if (around)
-                kernels->stream(to, line, count * size, (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_),
+                kernels->stream(to, narrow, count * size, (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_),
                                 mixprec_bytes_of_(src_type, count));
         }
     if (around)
@@ -11475,12 +11471,11 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     const float factor = mixprec_to_f32_(1.0 / (double)scale);
     const size_t size = mixprec_size_of_(type);
     const int around = dst != (const float *)grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
-    char room[MIXPREC_BLOCK_ * sizeof *dst + 63];
-    float *block = (float *)(void *)mixprec_line_(room);
     size_t i, count;
     int found = 0;
     for (i = 0; i < n; i += count) {
         const char *src = (const char *)grad + i * size;
+        float block[MIXPREC_BLOCK_];
         const float *from = block;
         float *to = around ? block : dst + i;
         size_t whole;
