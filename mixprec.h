@@ -2031,6 +2031,11 @@ MIXPREC_INLINE size_t mixprec_min_(size_t a, size_t b) {
 MIXPREC_INLINE size_t mixprec_round_up_(size_t x, size_t step) {
     return (x + step - 1) / step * step;
 }
+/* A line of the cache. Where one begins, in memory with MIXPREC_ALIGN_ - 1 bytes to spare: */
+#define MIXPREC_ALIGN_ 64
+MIXPREC_INLINE char *mixprec_line_(void *memory) {
+    return (char *)memory + (0 - (uintptr_t)memory) % MIXPREC_ALIGN_;
+}
 static void mixprec_copy_(void *dst, const void *src, size_t bytes) {
 #ifndef MIXPREC_NO_STDLIB
     memmove(dst, src, bytes);
@@ -2172,8 +2177,9 @@ typedef struct mixprec_kernels_ {
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
     /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
     int (*unscale)(float *dst, const float *src, size_t n, float factor);
-    /* Copies any `bytes` around the caches, before what is written after a call of `fence`; and prefetches `next_bytes`
-       from `next` on, which may lie outside of all arrays. May be NULL. */
+    /* Copies any `bytes` around the caches, before what is written after a call of `fence`, faster where src begins a
+       line of the cache; and prefetches `next_bytes` from `next` on into L2, perhaps outside of all arrays. May be
+       NULL. */
     void (*stream)(void *dst, const void *src, size_t bytes, const void *next, size_t next_bytes);
     void (*fence)(void); /* NULL where `stream` is */
 #ifndef MIXPREC_NO_CONVERT
@@ -4236,7 +4242,7 @@ MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, siz
     return !_mm256_testz_si256(found, found);
 }
 
-/* Lines that are not whole go through the caches. What is prefetched is used once: into L1 alone, 5 % faster. */
+/* Lines that are not whole go through the caches. */
 MIXPREC_AVX2_ static void mixprec_stream_avx2_(void *dst, const void *src, size_t bytes, const void *next,
                                                size_t next_bytes) {
     const size_t head = mixprec_min_((0 - (uintptr_t)dst) % 64, bytes), whole = (bytes - head) / 64 * 64;
@@ -4244,7 +4250,7 @@ MIXPREC_AVX2_ static void mixprec_stream_avx2_(void *dst, const void *src, size_
     char *to = (char *)dst + head;
     size_t i;
     for (i = 0; i < next_bytes; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)next + i), _MM_HINT_NTA);
+        _mm_prefetch((const char *)((uintptr_t)next + i), _MM_HINT_T1);
     if (head)
         mixprec_copy_(dst, src, head);
     for (i = 0; i < whole; i += 64) {
@@ -5618,12 +5624,13 @@ MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *sr
     }
 }
 
-/* Prefetches as many bytes two strips of [QUANT] later, perhaps outside of the array. On Zen 5 quantising from DRAM in
-   blocks of 128 takes 10 to 15 % less, bf16 in blocks of 32 10 % less. */
+/* Prefetches as many bytes one and a half strips of [QUANT] later, perhaps outside of the array, into L1 alone. On Zen 4
+   quantising from DRAM in blocks of 128 takes 10 % (bf16) and 25 % (f32) less than with those of two strips later in
+   all caches, which took up to 15 % less than none on Zen 5. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_ahead_(const char *from, const size_t bytes) {
     size_t line;
     MIXPREC_UNROLL_ for (line = 0; line < bytes; line += 64)
-        _mm_prefetch((const char *)((uintptr_t)from + 8192 + line), _MM_HINT_T0);
+        _mm_prefetch((const char *)((uintptr_t)from + 6144 + line), _MM_HINT_NTA);
 }
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
@@ -5697,14 +5704,15 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
 
 /* ---- fp32 from a dtype ---- */
 
-/* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, at most src[n - step .. n). So far ahead
-   it is past the end of a page, where the hardware stops. On Zen 5 narrowing to fp8 in DRAM takes 17 % less, to bf16
-   6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. */
+/* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, at most src[n - step .. n). A page ahead it
+   is past the end of one, where the hardware stops. On Zen 5 narrowing to fp8 in DRAM takes 17 % less, to bf16 6 %,
+   norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. What is read once goes to L1
+   alone: with that, and a page instead of two, norms and statistics on Zen 4 take 10 % less; in L3 they take as long. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_ahead_avx512_(const void *src, size_t i, size_t n, const size_t step,
                                                                  const size_t size) {
-    const char *ahead = (const char *)src + mixprec_min_(i * size + 8192, (n - step) * size);
+    const char *ahead = (const char *)src + mixprec_min_(i * size + 4096, (n - step) * size);
     size_t line;
-    MIXPREC_UNROLL_ for (line = 0; line < step * size; line += 64) _mm_prefetch(ahead + line, _MM_HINT_T0);
+    MIXPREC_UNROLL_ for (line = 0; line < step * size; line += 64) _mm_prefetch(ahead + line, _MM_HINT_NTA);
 }
 
 /* As mixprec_e4m3_to_half_avx2_, 32 at a time. */
@@ -9665,8 +9673,6 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 #endif
 }
 
-#define MIXPREC_AROUND_LEAD_ 8192 /* bytes to prefetch ahead */
-
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 MIXPREC_INLINE void mixprec_sums_f32_(float *sum, const float *x, const float *y, size_t n) {
     size_t i, j;
@@ -9689,13 +9695,18 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* As mixprec_convert_run_, of different arrays and by way of a buffer. On Zen 5 bursts of 768 bytes suited every pair
-   of types: to bf16 those of 256 and 1024 take 10 % longer, to f32 those of 256 40 %. */
-#define MIXPREC_AROUND_BLOCK_ 768 /* a multiple of 64 */
+/* As mixprec_convert_run_, of different arrays and by way of a buffer. Each block asks for the next one's source, no
+   more: on Zen 4 fp8 from f32 takes 1.5 to 1.9 times as long where the request is 1.25 blocks ahead or reaches L1, for
+   the order of lines in which L2 is asked is then not that of their addresses. Blocks of 512 bytes take 10 % longer to
+   f32, those of 2048 20 % to fp8. */
+#define MIXPREC_AROUND_BLOCK_ 1024
 static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
                                     mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
-    const size_t most = MIXPREC_AROUND_BLOCK_ / mixprec_bytes_of_(dst_type, MIXPREC_UNIT_) * MIXPREC_UNIT_;
-    double block[MIXPREC_AROUND_BLOCK_ / sizeof(double)];
+    const size_t most = mixprec_min_(MIXPREC_AROUND_BLOCK_ / mixprec_bytes_of_(dst_type, MIXPREC_UNIT_),
+                                     4 * MIXPREC_AROUND_BLOCK_ / mixprec_bytes_of_(src_type, MIXPREC_UNIT_)) *
+                        MIXPREC_UNIT_;
+    double room[(MIXPREC_AROUND_BLOCK_ + MIXPREC_ALIGN_) / sizeof(double)];
+    char *block = mixprec_line_(room);
     mixprec_how_ how = *options;
     size_t i, count;
     for (i = 0; i < n; i += count) {
@@ -9704,7 +9715,7 @@ static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, 
         how.index = options->index + i;
         mixprec_convert_run_(kernels, block, dst_type, from, src_type, count, &how, scale);
         kernels->stream(dst + mixprec_bytes_of_(dst_type, i), block, mixprec_bytes_of_(dst_type, count),
-                        (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_), mixprec_bytes_of_(src_type, count));
+                        from + mixprec_bytes_of_(src_type, count), mixprec_bytes_of_(src_type, count));
     }
     kernels->fence();
 }
@@ -9904,7 +9915,7 @@ MIXPREC_NOINLINE_ void mixprec_stats_run_(const mixprec_kernels_ *kernels, mixpr
     t.min_nonzero = infinity;
     mixprec_tally_format_(&t, to);
 #if defined(MIXPREC_HAS_AVX2_)
-    t.exponents = t.room + (64 - (uintptr_t)t.room % 64) % 64;
+    t.exponents = (uint8_t *)mixprec_line_(t.room);
     t.window = 127 - 13;
 #endif
     how.overflow = MIXPREC_OVERFLOW_SATURATE;
@@ -10080,7 +10091,6 @@ typedef struct mixprec_gemm_plan_ {
     mixprec_gemm_range_ whole; /* of all tasks */
 } mixprec_gemm_plan_;
 
-#define MIXPREC_ALIGN_ 64
 #define MIXPREC_FEW_WIDTH_ 6    /* rows of a panel of A where there are few; */
 #define MIXPREC_FEW_DEPTH_ 32   /* how much of k of B is unpacked at a time, */
 #define MIXPREC_FEW_PANELS_ 4   /* how many panels of 64 bytes of columns, */
@@ -11321,8 +11331,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
             mixprec_gemm_run_tiny_(plan, d, &part);
 #endif
         else {
-            char *workspace = job->workspace + index * job->bytes;
-            workspace += (MIXPREC_ALIGN_ - (uintptr_t)workspace % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+            char *workspace = mixprec_line_(job->workspace + index * job->bytes);
             if (plan->tiny)
                 mixprec_gemm_run_small_(&small, plan, d, &part, workspace);
 #if defined(MIXPREC_HAS_FEW_)
@@ -11530,7 +11539,8 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     const size_t size = mixprec_size_of_(dst_type);
     const int around = mixprec_streams_(kernels, rows * (mixprec_bytes_of_(src_type, columns) + columns * size));
-    double narrow[MIXPREC_BLOCK_];
+    double room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(double)];
+    char *narrow = mixprec_line_(room);
     size_t i, j, count;
     for (i = 0; i < rows; i++)
         for (j = 0; j < columns; j += count) {
@@ -11542,9 +11552,9 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
             if (scales->values)
                 kernels->scale_blocks(block, block, count, scales->block_columns, j % scales->block_columns,
                                       scales->values + i / scales->block_rows * scales->ld + j / scales->block_columns);
-            mixprec_store_(kernels, around ? (void *)narrow : to, dst_type, block, count, &how);
+            mixprec_store_(kernels, around ? narrow : to, dst_type, block, count, &how);
             if (around)
-                kernels->stream(to, narrow, count * size, (const void *)((uintptr_t)from + MIXPREC_AROUND_LEAD_),
+                kernels->stream(to, narrow, count * size, from + mixprec_bytes_of_(src_type, count),
                                 mixprec_bytes_of_(src_type, count));
         }
     if (around)
@@ -11574,15 +11584,18 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     const float factor = mixprec_to_f32_(1.0 / (double)scale);
     const size_t size = mixprec_size_of_(type);
     const int around = dst != (const float *)grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
+    /* Of f32 not 1 KB: where that is how far dst is ahead of grad, modulo 4 KB, which it rather is than 768 bytes, loads
+       wait for the stores of the block before. On Zen 4 all takes half as long again. */
+    const size_t most = around && type == MIXPREC_F32 ? MIXPREC_BLOCK_ / 4 * 3 : MIXPREC_BLOCK_;
+    float room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(float)], *block = (float *)(void *)mixprec_line_(room);
     size_t i, count;
     int found = 0;
     for (i = 0; i < n; i += count) {
         const char *src = (const char *)grad + i * size;
-        float block[MIXPREC_BLOCK_];
         const float *from = block;
         float *to = around ? block : dst + i;
         size_t whole;
-        count = type == MIXPREC_F32 && !around ? n : mixprec_min_(n - i, MIXPREC_BLOCK_);
+        count = type == MIXPREC_F32 && !around ? n : mixprec_min_(n - i, most);
         if (type == MIXPREC_F32)
             from = (const float *)(const void *)src;
         else
@@ -11592,8 +11605,7 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
             found |= kernels->unscale(to, from, whole, factor);
         found |= mixprec_unscale_c_(to + whole, from + whole, count - whole, factor);
         if (around)
-            kernels->stream(dst + i, block, count * sizeof *dst, (const void *)((uintptr_t)src + MIXPREC_AROUND_LEAD_),
-                            count * size);
+            kernels->stream(dst + i, block, count * sizeof *dst, src + count * size, count * size);
     }
     if (around)
         kernels->fence();
@@ -14049,7 +14061,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
     double buffer[MIXPREC_GEMM_STACK / 8 + 2 * MIXPREC_ALIGN_ / 8];
-    char *at = (char *)buffer + (MIXPREC_ALIGN_ - (uintptr_t)buffer % MIXPREC_ALIGN_) % MIXPREC_ALIGN_;
+    char *at = mixprec_line_(buffer);
     float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes + s->chunk_bytes);
     size_t ldc = s->ldt, rows = s->m, columns = s->n, i;
     if (!s->t) {
