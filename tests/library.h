@@ -4,10 +4,10 @@
    Its allocator counts the blocks, fails when told to, and fills what it gives with NaN, should anything be used before
    it is written; MemorySanitizer finds that itself. With MIXPREC_NO_STDLIB the library has none, the counts stay 0.
 
-       library_hide_vbmi(1); ... library_hide_vbmi(0);
+       library_hide_units(1); ... library_hide_units(0);
 
-   CPUs with AVX512_VBMI look 8-bit floats up; between the calls the library does without, as on those that have only the
-   rest of AVX-512. Returns 0 and does nothing where there is no AVX512_VBMI.
+   CPUs with AVX512_VBMI look 8-bit floats up, those with AVX512_BF16 round to bf16 by it; between the calls the library
+   does without, as on those that have only the rest of AVX-512. Returns 0 and does nothing where there is neither.
 
        library_write_around();
 
@@ -21,7 +21,7 @@
 extern int allocations, allocations_live, allocator_fails;
 void *counting_malloc(size_t size);
 void counting_free(void *memory);
-int library_hide_vbmi(int hide);
+int library_hide_units(int hide);
 void library_write_around(void);
 
 #ifndef MIXPREC_NO_STDLIB
@@ -63,12 +63,12 @@ void counting_free(void *memory) {
     free(memory);
 }
 
-int library_hide_vbmi(int hide) {
+int library_hide_units(int hide) {
 #ifdef MIXPREC_HAS_AVX512_
     mixprec_features_found_ = 0; /* not asked yet */
-    if (mixprec_features_() & MIXPREC_UNIT_VBMI_) {
+    if (mixprec_features_() & (MIXPREC_UNIT_VBMI_ | MIXPREC_UNIT_BF16_)) {
         if (hide)
-            mixprec_features_found_ &= ~MIXPREC_UNIT_VBMI_;
+            mixprec_features_found_ &= ~(MIXPREC_UNIT_VBMI_ | MIXPREC_UNIT_BF16_);
         return 1;
     }
 #endif

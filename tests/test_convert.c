@@ -1194,18 +1194,19 @@ int main(int argc, char **argv) {
             if (to != MIXPREC_F64 && to != from && i < 2 && test_begin(pair_name("beside every point", to, from)))
                 test_modes(to, from), test_end();
         }
-    for (i = 0; i < 2; i++) {
-        const mixprec_dtype from = i ? MIXPREC_E5M2 : MIXPREC_E4M3;
-        const char *name = pair_name("without AVX512_VBMI", MIXPREC_F32, from);
-        if (!library_hide_vbmi(1))
-            test_skip(name, "this CPU has none");
+    for (i = 0; i < 3; i++) {
+        const mixprec_dtype to = i < 2 ? MIXPREC_F32 : MIXPREC_BF16;
+        const mixprec_dtype from = i == 0 ? MIXPREC_E4M3 : i == 1 ? MIXPREC_E5M2 : MIXPREC_F32;
+        const char *name = pair_name("without AVX512_VBMI and AVX512_BF16", to, from);
+        if (!library_hide_units(1))
+            test_skip(name, "this CPU has neither");
         else if (test_begin(name)) {
-            test_pair(MIXPREC_F32, from);
-            test_lengths(MIXPREC_F32, from);
+            test_pair(to, from);
+            test_lengths(to, from);
             test_end();
         }
     }
-    library_hide_vbmi(0);
+    library_hide_units(0);
     for (i = 0; i < ORACLE_SMALL_FORMATS; i++)
         if (test_begin(pair_name("stochastic mean", oracle_formats[i].dtype, MIXPREC_F32)))
             test_unbiased(&oracle_formats[i]), test_end();

@@ -1703,7 +1703,7 @@ int main(int argc, char **argv) {
             tests[i].run();
             test_end();
         }
-    if (!library_hide_vbmi(1))
+    if (!library_hide_units(1))
         test_skip("gemm: few rows, without AVX512_VBMI", "this CPU has none");
     else if (test_begin("gemm: few rows, without AVX512_VBMI")) {
         only_fp8 = 1;
@@ -1711,7 +1711,7 @@ int main(int argc, char **argv) {
         only_fp8 = 0;
         test_end();
     }
-    library_hide_vbmi(0);
+    library_hide_units(0);
     if (!mixprec_native_available(MIXPREC_BF16, MIXPREC_BF16))
         test_skip("gemm: dot-product unit for bf16", "not compiled in, or not available on this CPU");
     else if (test_begin("gemm: error of the dot-product unit for bf16")) {
