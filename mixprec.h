@@ -1539,10 +1539,10 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
    Then the weight is stored as the parameter says: narrowed by .round and .overflow. With compensation, w begins as
    model + compensation, model = narrow(w), compensation = narrow(w - model).
 
-   The bits are the same on every machine and for any split of the tensor (.offset moved along); -ffast-math voids that.
-   grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2. With found_inf not 0 the call checks
-   its arguments but inverse_scale and clip, and changes nothing: a skipped step. A NaN in a gradient gets into the
-   weights otherwise.
+   The bits are the same on every machine and for any split of the tensor (.offset moved along), but for the payload and
+   sign of a NaN; -ffast-math voids that. grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2.
+   With found_inf not 0 the call checks its arguments but inverse_scale and clip, and changes nothing: a skipped step. A
+   NaN in a gradient gets into the weights otherwise.
    MIXPREC_ERR_NULL (an array that is needed, also when n is 0 the structures), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
    MIXPREC_ERR_OVERLAP, MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA; MIXPREC_ERR_SCALE: inverse_scale not
    finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is not
@@ -5624,8 +5624,8 @@ MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *sr
     }
 }
 
-/* Prefetches as many bytes one and a half strips of [QUANT] later, perhaps outside of the array, into L1 alone. On Zen 4
-   quantising from DRAM in blocks of 128 takes 10 % (bf16) and 25 % (f32) less than with those of two strips later in
+/* Prefetches as many bytes one and a half strips of [QUANT] later, perhaps outside of the array, into L1 alone. On Zen
+   4 quantising from DRAM in blocks of 128 takes 10 % (bf16) and 25 % (f32) less than with those of two strips later in
    all caches, which took up to 15 % less than none on Zen 5. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_ahead_(const char *from, const size_t bytes) {
     size_t line;
@@ -5704,16 +5704,17 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
 
 /* ---- fp32 from a dtype ---- */
 
-/* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, at most src[n - step .. n). A page ahead it
-   is past the end of one, where the hardware stops. On Zen 5 narrowing to fp8 in DRAM takes 17 % less, to bf16 6 %,
-   norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. What is read once goes to L1
-   alone: with that, and a page instead of two, norms and statistics on Zen 4 take 10 % less; in L3 they take as long.
-   What goes around the caches comes a page at most at a time and is prefetched already: 5 % less to fp8. */
+/* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, at most src[n - step .. n). A page ahead
+   it is past the end of one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM took 17 %
+   less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. What is
+   read once goes to L1 alone: with that, and one page, norms and statistics on Zen 4 take 10 % less; in L3 they take as
+   long. What goes around the caches comes a page at most at a time and is prefetched already: 5 % less to fp8. */
+#define MIXPREC_AHEAD_ 4096
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_ahead_avx512_(const void *src, size_t i, size_t n, const size_t step,
                                                                  const size_t size) {
-    const char *ahead = (const char *)src + mixprec_min_(i * size + 4096, (n - step) * size);
+    const char *ahead = (const char *)src + mixprec_min_(i * size + MIXPREC_AHEAD_, (n - step) * size);
     size_t line;
-    if (n * size > 4096)
+    if (n * size > MIXPREC_AHEAD_)
         MIXPREC_UNROLL_ for (line = 0; line < step * size; line += 64) _mm_prefetch(ahead + line, _MM_HINT_NTA);
 }
 
@@ -6273,16 +6274,15 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
     }
 }
 
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_bf16_avx512_(mixprec_bf16 *dst, const float *src, size_t n,
-                                                                  const mixprec_how_ *how) {
-    mixprec_store_nearest_avx512_(dst, MIXPREC_BF16, src, n, 0, how);
-}
-
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 #define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
-/* As mixprec_store_bf16_avx512_. The unit makes zeros of subnormals, always, and is right for all else, NaN too (Intel's
-   Software Developer's Manual, volume 2C, VCVTNE2PS2BF16). On Zen 4 .13 cycles for an element in L1, without
-   it .25. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store64_bf16_avx512_(mixprec_bf16 *dst, const float *src,
+                                                                    const mixprec_how_ *how) {
+    mixprec_store_nearest_avx512_(dst, MIXPREC_BF16, src, 64, 0, how);
+}
+/* bf16 to nearest even. The unit makes zeros of subnormals, always, and is right for all else, NaN too (Intel's
+   Software Developer's Manual, volume 2C, VCVTNE2PS2BF16); 64 elements with a subnormal, which DAZ would hide, go the
+   way of other CPUs. On Zen 4 .14 cycles for an element in L1, .35 with a subnormal in each 64, without the unit .25. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_store_bf16_by_unit_(mixprec_bf16 *dst, const float *src, size_t n,
                                                                         const mixprec_how_ *how) {
     size_t i;
@@ -6293,7 +6293,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_store_bf16_by_unit_(mixprec_
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_loadu_ps(src + i + 16 * j);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) subnormal |= _mm512_fpclass_ps_mask(x[j], 0x20);
         if (subnormal) {
-            mixprec_store_bf16_avx512_(dst + i, src + i, 64, how);
+            mixprec_store64_bf16_avx512_(dst + i, src + i, how);
             continue;
         }
         _mm512_storeu_si512(dst + i, (__m512i)_mm512_cvtne2ps_pbh(x[1], x[0]));
@@ -6312,20 +6312,25 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     } else if (!mixprec_layout_of_(type)) {
         mixprec_store_avx2_(dst, type, src, n, how);
     } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN) {
-        if (type == MIXPREC_F16 && saturate)
-            mixprec_store_nearest_avx512_(dst, MIXPREC_F16, src, n, 1, how);
-        else if (type == MIXPREC_F16)
-            mixprec_store_nearest_avx512_(dst, MIXPREC_F16, src, n, 0, how);
-        else if (type == MIXPREC_BF16 && saturate)
-            mixprec_store_nearest_avx512_(dst, MIXPREC_BF16, src, n, 1, how);
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-        else if (type == MIXPREC_BF16 && mixprec_features_() & MIXPREC_UNIT_BF16_)
+        if (type == MIXPREC_BF16 && !saturate && mixprec_features_() & MIXPREC_UNIT_BF16_) {
             mixprec_store_bf16_by_unit_((mixprec_bf16 *)dst, src, n, how);
+            return;
+        }
 #endif
-        else if (type == MIXPREC_BF16)
-            mixprec_store_bf16_avx512_((mixprec_bf16 *)dst, src, n, how);
-        else
-            mixprec_store_bytes_avx512_((char *)dst, type, src, n, how);
+        switch (type) {
+#define MIXPREC_ROW_(dtype)                                                                                            \
+    case dtype:                                                                                                        \
+        if (saturate)                                                                                                  \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
+        else                                                                                                           \
+            mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
+        break;
+            MIXPREC_ROW_(MIXPREC_F16)
+            MIXPREC_ROW_(MIXPREC_BF16)
+#undef MIXPREC_ROW_
+        default: mixprec_store_bytes_avx512_((char *)dst, type, src, n, how); break;
+        }
     } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_stochastic_avx512_(dst, type, src, n, how);
     } else {
@@ -11616,9 +11621,9 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     const float factor = mixprec_to_f32_(1.0 / (double)scale);
     const size_t size = mixprec_size_of_(type);
     const int around = dst != (const float *)grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
-    /* Of f32 not 1 KB: where that is how far dst is ahead of grad, modulo 4 KB, which it rather is than 768 bytes, loads
-       wait for the stores of the block before. On Zen 4 all takes half as long again. */
-    const size_t most = around && type == MIXPREC_F32 ? MIXPREC_BLOCK_ / 4 * 3 : MIXPREC_BLOCK_;
+    /* Of f32 not 1 KB: where that is how far dst is ahead of grad, modulo 4 KB, which it rather is than 768 bytes,
+       loads wait for the stores of the block before. On Zen 4 all takes 10 to 50 % longer. */
+    const size_t most = around && type == MIXPREC_F32 && MIXPREC_BLOCK_ == 256 ? 192 : MIXPREC_BLOCK_;
     float room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(float)], *block = (float *)(void *)mixprec_line_(room);
     size_t i, count;
     int found = 0;
@@ -11703,9 +11708,9 @@ MIXPREC_NOINLINE_ int mixprec_scaler_update_run_(mixprec_scaler *s) {
 #ifndef MIXPREC_NO_OPTIM
 
 #if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
-/* ---- steps of several weights at a time: any n, the rest of a vector in portable C. AVX-512 machines run these, too,
-   but for Adam's: memory, division and square root limit them. By llvm-mca's estimate a Neoverse N1 takes 5 cycles for an element of
-   Adam's step, where portable C takes 22. ---- */
+/* ---- steps of several weights at a time, any n. AVX-512 machines run these, too, but for Adam's: memory, division and
+   square root limit them. By llvm-mca's estimate a Neoverse N1 takes 5 cycles for an element of Adam's step, where
+   portable C takes 22. ---- */
 
 #if defined(MIXPREC_HAS_AVX2_)
 #define MIXPREC_STEP_ MIXPREC_AVX2_

@@ -1199,7 +1199,7 @@ int main(int argc, char **argv) {
         const mixprec_dtype from = i == 0 ? MIXPREC_E4M3 : i == 1 ? MIXPREC_E5M2 : MIXPREC_F32;
         const char *name = pair_name("without AVX512_VBMI and AVX512_BF16", to, from);
         if (!library_hide_units(1))
-            test_skip(name, "this CPU has neither");
+            test_skip(name, "this CPU has no such units");
         else if (test_begin(name)) {
             test_pair(to, from);
             test_lengths(to, from);

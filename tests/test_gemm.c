@@ -1704,7 +1704,7 @@ int main(int argc, char **argv) {
             test_end();
         }
     if (!library_hide_units(1))
-        test_skip("gemm: few rows, without AVX512_VBMI", "this CPU has none");
+        test_skip("gemm: few rows, without AVX512_VBMI", "this CPU has no such units");
     else if (test_begin("gemm: few rows, without AVX512_VBMI")) {
         only_fp8 = 1;
         test_few_rows();
