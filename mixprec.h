@@ -6282,7 +6282,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store64_bf16_avx512_(mixprec_bf16
 }
 /* bf16 to nearest even. The unit makes zeros of subnormals, always, and is right for all else, NaN too (Intel's
    Software Developer's Manual, volume 2C, VCVTNE2PS2BF16); 64 elements with a subnormal, which DAZ would hide, go the
-   way of other CPUs. On Zen 4 .14 cycles for an element in L1, .35 with a subnormal in each 64, without the unit .25. */
+   way of other CPUs. On Zen 4 in L1 .14 cycles for an element, .35 with one subnormal in 64, .25 without the unit. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_store_bf16_by_unit_(mixprec_bf16 *dst, const float *src, size_t n,
                                                                         const mixprec_how_ *how) {
     size_t i;
