@@ -5707,8 +5707,8 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
 /* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, at most src[n - step .. n). A page ahead
    it is past the end of one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM took 17 %
    less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. What is
-   read once goes to L1 alone: with that, and one page, norms and statistics on Zen 4 take 10 % less; in L3 they take as
-   long. What goes around the caches comes a page at most at a time and is prefetched already: 5 % less to fp8. */
+   read once goes to L1 alone: with that, and one page, norms and statistics on Zen 4 take 5 to 15 % less; in L3 as long
+   as before. What goes around the caches comes a page at most at a time and is prefetched already: 5 % less to fp8. */
 #define MIXPREC_AHEAD_ 4096
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_ahead_avx512_(const void *src, size_t i, size_t n, const size_t step,
                                                                  const size_t size) {
@@ -9732,10 +9732,10 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* As mixprec_convert_run_, of different arrays and by way of a buffer. Each block asks for the next one's source, no
-   more: on Zen 4 fp8 from f32 takes 1.5 to 1.9 times as long where the request is 1.25 blocks ahead or reaches L1, for
-   the order of lines in which L2 is asked is then not that of their addresses. Blocks of 512 bytes take 10 % longer to
-   f32, those of 2048 20 % to fp8. */
+/* As mixprec_convert_run_, of different arrays and by way of a buffer. After its own work each block asks for the next
+   one's source, no more: on Zen 4 fp8 from f32 takes 1.6 to 1.7 times as long where the request is a quarter of a block
+   further ahead, perhaps as L2 is then not asked for lines in the order of their addresses; 1.1 times where it reaches
+   L1. Blocks of 512 bytes take 10 to 25 % longer to f32, those of 2048 10 to 35 % to fp8. */
 #define MIXPREC_AROUND_BLOCK_ 1024
 static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
                                     mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
@@ -11622,7 +11622,7 @@ MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, floa
     const size_t size = mixprec_size_of_(type);
     const int around = dst != (const float *)grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
     /* Of f32 not 1 KB: where that is how far dst is ahead of grad, modulo 4 KB, which it rather is than 768 bytes,
-       loads wait for the stores of the block before. On Zen 4 all takes 10 to 50 % longer. */
+       loads seem to wait for the stores of the block before. On Zen 4 all takes 10 to 75 % longer. */
     const size_t most = around && type == MIXPREC_F32 && MIXPREC_BLOCK_ == 256 ? 192 : MIXPREC_BLOCK_;
     float room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(float)], *block = (float *)(void *)mixprec_line_(room);
     size_t i, count;
