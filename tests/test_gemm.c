@@ -691,6 +691,34 @@ static void test_few_rows_lines(void) {
                     }
 }
 
+/* One row, and a k of four chunks or more along rows of B that begin a multiple of 1,024 bytes, or a little more, from
+   each other: B anywhere in a cache line, and columns and k that are left over. */
+static void test_one_row_strips(void) {
+    static const size_t ns[] = {16, 32, 33, 48, 80, 100, 129, 144, 163}, ks[] = {2047, 2048, 2049, 2560, 4096, 4611};
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    unsigned t;
+    random_state = 37;
+    for (t = (test_quick ? 60u : 1000u) / few_rows_share(); t; t--) {
+        problem p =
+            plain_problem(random_below(2) ? MIXPREC_F32 : MIXPREC_F16, types[t % 4],
+                          random_below(2) ? MIXPREC_F32 : MIXPREC_BF16, 1, ns[random_below(9)], ks[random_below(6)]);
+        p.trans_b = MIXPREC_TRANS;
+        p.pad_b = (1024 - p.k % 1024) % 1024 + (random_below(4) ? 0 : random_below(65));
+        p.values = random_below(3) ? WIDE : SPECIAL;
+        if (random_below(4) == 0) { /* few columns are rows of the transposed product */
+            p.m = p.n;
+            p.n = 1;
+            p.trans_b = MIXPREC_NO_TRANS;
+            p.b_type = p.a_type;
+            p.a_type = types[t % 4];
+            p.pad_a = p.pad_b;
+            p.pad_b = 0;
+        }
+        placement = (unsigned)random_below(192);
+        check_paths(&p);
+    }
+}
+
 /* Rows of B so far apart that few of them are larger than the caches, with a page in between or a little more: the bits
    of rows that lie side by side. */
 static void test_few_rows_apart(void) {
@@ -1671,6 +1699,7 @@ int main(int argc, char **argv) {
         {"gemm: few rows", test_few_rows},
         {"gemm: few sums of a long k", test_few_sums},
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
+        {"gemm: one row, several chunks at once", test_one_row_strips},
         {"gemm: few rows, rows of B far apart", test_few_rows_apart},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: a C larger than the caches", test_large_c},
@@ -1709,6 +1738,7 @@ int main(int argc, char **argv) {
         only_fp8 = 1;
         test_few_rows();
         only_fp8 = 0;
+        test_one_row_strips();
         test_end();
     }
     library_hide_units(0);
