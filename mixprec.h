@@ -3814,10 +3814,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_narrow32_avx2_(const __m256i
     return _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* bfloat16 to nearest even, not NaN. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x) {
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
-    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(x, _mm256_set1_epi32(0x7FFF)), odd), 16);
+/* What rounding to bf16 adds to the bits of a positive, or negative, number in front of cutting off the lower half. */
+MIXPREC_INLINE int32_t mixprec_bf16_bias_(mixprec_round round, uint32_t sign) {
+    return (int32_t)(mixprec_round_threshold_(round, sign, 0, 0) >> 16);
+}
+
+/* bfloat16, not NaN. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x, const mixprec_round round) {
+    const __m256i bias = _mm256_set1_epi32(mixprec_bf16_bias_(round, 0));
+    const __m256i negative_bias = _mm256_set1_epi32(mixprec_bf16_bias_(round, 1));
+    if (round == MIXPREC_ROUND_NEAREST_EVEN) {
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
+        x = _mm256_add_epi32(_mm256_add_epi32(x, bias), odd);
+    } else
+        x = _mm256_add_epi32(x, mixprec_blend_avx2_(bias, negative_bias, _mm256_srai_epi32(x, 31)));
+    return _mm256_srli_epi32(x, 16);
 }
 
 /* Any format, mode and policy: mixprec_narrow_f32_ eight at a time. */
@@ -4038,8 +4049,18 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_bytes_avx2_(char *dst, mixpre
         mixprec_store_bytes_body_avx2_(dst, type, src, n, how, &p, 0);
 }
 
-/* f16 or bf16 to nearest even. 32 elements with a NaN go to the general encoder, unless f16's conversion handles it. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, mixprec_dtype type, const float *src,
+/* F16C rounds to nearest even, toward zero, up and down. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_encode_f16_avx2_(__m256 x, const mixprec_round round) {
+    return round == MIXPREC_ROUND_TOWARD_ZERO ? _mm256_cvtps_ph(x, _MM_FROUND_TO_ZERO)
+           : round == MIXPREC_ROUND_UP        ? _mm256_cvtps_ph(x, _MM_FROUND_TO_POS_INF)
+           : round == MIXPREC_ROUND_DOWN      ? _mm256_cvtps_ph(x, _MM_FROUND_TO_NEG_INF)
+                                              : _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+/* f16, but for ties away from zero, or bf16. 32 elements with a NaN go to the general encoder, unless f16's conversion
+   handles it. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_16_bits_avx2_(void *dst, mixprec_dtype type,
+                                                                     const mixprec_round round, const float *src,
                                                                      size_t n, int saturate, const mixprec_how_ *how) {
     const __m256i limit = _mm256_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000); /* the largest */
     const __m256i ordinary = _mm256_set1_epi32(mixprec_ordinary_(how));
@@ -4066,12 +4087,34 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_nearest_avx2_(void *dst, 
         if (type == MIXPREC_F16) {
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
                 _mm_storeu_si128((__m128i *)(void *)((mixprec_f16 *)dst + i + 8 * j),
-                                 _mm256_cvtps_ph(_mm256_castsi256_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+                                 mixprec_encode_f16_avx2_(_mm256_castsi256_ps(x[j]), round));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j]);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j], round);
         mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
         mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
+    }
+}
+/* Modes that only few use: with one loop for both policies. 0: not done. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ int mixprec_store_directed_avx2_(void *dst, mixprec_dtype type, const float *src,
+                                                                 size_t n, const mixprec_how_ *how) {
+    const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    switch (how->round) {
+#define MIXPREC_CASE_(round)                                                                                           \
+    case round:                                                                                                        \
+        if (type == MIXPREC_F16 && round != MIXPREC_ROUND_NEAREST_AWAY)                                                \
+            mixprec_store_16_bits_avx2_(dst, MIXPREC_F16, round, src, n, saturate, how);                               \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_store_16_bits_avx2_(dst, MIXPREC_BF16, round, src, n, saturate, how);                              \
+        else                                                                                                           \
+            return 0;                                                                                                  \
+        return 1;
+        MIXPREC_CASE_(MIXPREC_ROUND_TOWARD_ZERO)
+        MIXPREC_CASE_(MIXPREC_ROUND_UP)
+        MIXPREC_CASE_(MIXPREC_ROUND_DOWN)
+        MIXPREC_CASE_(MIXPREC_ROUND_NEAREST_AWAY)
+#undef MIXPREC_CASE_
+    default: return 0;
     }
 }
 
@@ -4209,9 +4252,9 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
         if (saturate)                                                                                                  \
-            mixprec_store_nearest_avx2_(dst, dtype, src, n, 1, how);                                                   \
+            mixprec_store_16_bits_avx2_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);                       \
         else                                                                                                           \
-            mixprec_store_nearest_avx2_(dst, dtype, src, n, 0, how);                                                   \
+            mixprec_store_16_bits_avx2_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);                       \
         break;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
@@ -4220,7 +4263,7 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         }
     } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_stochastic_avx2_(dst, type, src, n, how);
-    } else {
+    } else if (!mixprec_store_directed_avx2_(dst, type, src, n, how)) {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
         for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
@@ -5940,10 +5983,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put64_avx512_(void *dst, __m5
 }
 
 /* bfloat16 to nearest even, not NaN, in the upper half of each lane. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512i x) {
-    __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
-    __m512i sum = _mm512_add_epi32(x, _mm512_set1_epi32(0x7FFF));
-    return _mm512_mask_add_epi32(sum, odd, sum, _mm512_set1_epi32(1));
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512i x, const mixprec_round round) {
+    const __m512i bias = _mm512_set1_epi32(mixprec_bf16_bias_(round, 0));
+    if (round == MIXPREC_ROUND_NEAREST_EVEN) {
+        const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
+        x = _mm512_add_epi32(x, bias);
+        return _mm512_mask_add_epi32(x, odd, x, _mm512_set1_epi32(1));
+    }
+    return _mm512_add_epi32(
+        x, _mm512_mask_mov_epi32(bias, _mm512_movepi32_mask(x), _mm512_set1_epi32(mixprec_bf16_bias_(round, 1))));
 }
 
 /* mixprec_narrow_f32_ sixteen at a time: any format, mode and policy. */
@@ -6138,8 +6186,16 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_bytes_avx512_(char *dst, mi
         mixprec_store_bytes_body_avx512_(dst, type, src, n, how, &p, 0);
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *dst, mixprec_dtype type,
-                                                                         const float *src, size_t n, int saturate,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m256i mixprec_encode_f16_avx512_(__m512 x, const mixprec_round round) {
+    return round == MIXPREC_ROUND_TOWARD_ZERO ? _mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_ZERO)
+           : round == MIXPREC_ROUND_UP        ? _mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_POS_INF)
+           : round == MIXPREC_ROUND_DOWN      ? _mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_NEG_INF)
+                                              : _mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_NEAREST_INT);
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_16_bits_avx512_(void *dst, mixprec_dtype type,
+                                                                         const mixprec_round round, const float *src,
+                                                                         size_t n, int saturate,
                                                                          const mixprec_how_ *how) {
     /* 1, 3, 5 ... 63 as 16-bit numbers */
     const __m512i upper_halves =
@@ -6170,14 +6226,35 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_nearest_avx512_(void *d
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
                 _mm512_ternarylogic_epi32(mask, _mm512_min_epi32(magnitude[j], limit), x[j], 0xCA);
         if (type == MIXPREC_F16) {
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_si256(
-                (__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
-                _mm512_maskz_cvtps_ph(0xFFFF, _mm512_castsi512_ps(x[j]), _MM_FROUND_TO_NEAREST_INT));
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                _mm256_storeu_si256((__m256i *)(void *)((mixprec_f16 *)dst + i + 16 * j),
+                                    mixprec_encode_f16_avx512_(_mm512_castsi512_ps(x[j]), round));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j]);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j], round);
         _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
         _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
+    }
+}
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_store_directed_avx512_(void *dst, mixprec_dtype type, const float *src,
+                                                                     size_t n, const mixprec_how_ *how) {
+    const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    switch (how->round) {
+#define MIXPREC_CASE_(round)                                                                                           \
+    case round:                                                                                                        \
+        if (type == MIXPREC_F16 && round != MIXPREC_ROUND_NEAREST_AWAY)                                                \
+            mixprec_store_16_bits_avx512_(dst, MIXPREC_F16, round, src, n, saturate, how);                             \
+        else if (type == MIXPREC_BF16)                                                                                 \
+            mixprec_store_16_bits_avx512_(dst, MIXPREC_BF16, round, src, n, saturate, how);                            \
+        else                                                                                                           \
+            return 0;                                                                                                  \
+        return 1;
+        MIXPREC_CASE_(MIXPREC_ROUND_TOWARD_ZERO)
+        MIXPREC_CASE_(MIXPREC_ROUND_UP)
+        MIXPREC_CASE_(MIXPREC_ROUND_DOWN)
+        MIXPREC_CASE_(MIXPREC_ROUND_NEAREST_AWAY)
+#undef MIXPREC_CASE_
+    default: return 0;
     }
 }
 
@@ -6278,7 +6355,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
 #define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store64_bf16_avx512_(mixprec_bf16 *dst, const float *src,
                                                                     const mixprec_how_ *how) {
-    mixprec_store_nearest_avx512_(dst, MIXPREC_BF16, src, 64, 0, how);
+    mixprec_store_16_bits_avx512_(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_EVEN, src, 64, 0, how);
 }
 /* bf16 to nearest even. The unit makes zeros of subnormals, always, and is right for all else, NaN too (Intel's
    Software Developer's Manual, volume 2C, VCVTNE2PS2BF16); 64 elements with a subnormal, which DAZ would hide, go the
@@ -6322,9 +6399,9 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
 #define MIXPREC_ROW_(dtype)                                                                                            \
     case dtype:                                                                                                        \
         if (saturate)                                                                                                  \
-            mixprec_store_nearest_avx512_(dst, dtype, src, n, 1, how);                                                 \
+            mixprec_store_16_bits_avx512_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);                     \
         else                                                                                                           \
-            mixprec_store_nearest_avx512_(dst, dtype, src, n, 0, how);                                                 \
+            mixprec_store_16_bits_avx512_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);                     \
         break;
             MIXPREC_ROW_(MIXPREC_F16)
             MIXPREC_ROW_(MIXPREC_BF16)
@@ -6333,7 +6410,7 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         }
     } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_stochastic_avx512_(dst, type, src, n, how);
-    } else {
+    } else if (!mixprec_store_directed_avx512_(dst, type, src, n, how)) {
         mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
         for (i = 0; i < n; i += 64)
             mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
