@@ -2249,11 +2249,16 @@ typedef struct mixprec_kernels_ {
     /* The whole block for at most direct_rows rows, fp32 accumulators, and a B that is not packed: packing a B that is
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
-       a packed panel of it, and at most 256 columns. `scratch` has direct_bytes and direct_bytes_per_row for each row,
-       aligned to 64; up to 8 rows that run across those of B need none. May be NULL. */
+       a packed panel of it, and at most MIXPREC_DIRECT_GROUP_ columns. `scratch` has direct_bytes and
+       direct_bytes_per_row for each row, aligned to 64; up to 8 rows that run across those of B need none. May be
+       NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
+/* Columns that take turns while a chunk of k goes by: the fewer the rows, the longer the pieces of B's rows. With 512
+   bytes of each of 4096 rows most were in pages new to the TLB: 1 x 4096 x 4096 of f16 took 2.7 ms on Zen 4, now 1.6,
+   f32 3.7 and 2.7. */
+#define MIXPREC_DIRECT_GROUP_(rows) ((size_t)((rows) == 1 ? 2048 : (rows) == 2 ? 1024 : (rows) <= 4 ? 512 : 256))
     /* For mixprec_gemm_few_: sums = or, unless it `starts`, += the products of up to as many rows as a panel of A may
        have, a_step bytes from one k to the next, and panels of 64 bytes of columns of B, b_panel bytes apart and b_step
        from one k to the next. Rows of sums are ld bytes apart. A chunk may come in parts. */
@@ -7457,10 +7462,9 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512        /* bytes to prefetch ahead in a row of B */
 #define MIXPREC_DIRECT_PANEL_LEAD_ 6144 /* and in a packed panel; on Zen 4, 8 rows of f32 took 10 % longer with 4096 */
-#define MIXPREC_DIRECT_ALONG_ 32        /* depth of what is multiplied at a time where columns lie side by side, */
-#define MIXPREC_DIRECT_GROUP_ 256       /* and how many columns may take turns */
+#define MIXPREC_DIRECT_ALONG_ 32        /* depth of what is multiplied at a time where columns lie side by side */
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
-#define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_)
+#define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_(MIXPREC_DIRECT_ROWS_AVX512_))
 
 /* With at most 8 rows even a panel in L1 costs more than the products: lines of 64 bytes of B are transposed and
    multiplied. */
@@ -8031,7 +8035,8 @@ typedef struct mixprec_direct_along_ {
     const char *b;
     size_t stride, lead; /* bytes; how far to prefetch ahead */
     int starts;          /* from 0, not from `sums` */
-    float *sums;         /* of a chunk, those of the rows MIXPREC_DIRECT_GROUP_ apart */
+    float *sums;         /* of a chunk, those of the rows `group` apart */
+    size_t group;
 } mixprec_direct_along_;
 
 /* 32 columns, of 16 rows one half after the other: what widens an element, on Zen 4 with the units that multiply, then
@@ -8039,7 +8044,7 @@ typedef struct mixprec_direct_along_ {
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
                                                                              const mixprec_direct_along_ *d) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t stride = d->stride, width = d->width;
+    const size_t stride = d->stride, width = d->width, group = d->group;
     const int vectors = rows == 16 ? 1 : 2;
     int half, i, j;
     for (half = 0; half < 2; half += vectors) {
@@ -8049,7 +8054,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(con
         size_t depth;
         __m512 s[16][2];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
-            d->starts ? _mm512_setzero_ps() : _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + j * 16);
+            d->starts ? _mm512_setzero_ps() : _mm512_load_ps(sums + (size_t)i * group + (size_t)j * 16);
         for (depth = d->depth; depth; depth--, a += width, b += stride, ahead += stride) {
             __m512 x[2];
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
@@ -8061,7 +8066,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(con
                 _mm512_fmadd_ps(_mm512_set1_ps(a[i]), x[j], s[i][j]);
         }
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
-            _mm512_store_ps(sums + i * MIXPREC_DIRECT_GROUP_ + j * 16, s[i][j]);
+            _mm512_store_ps(sums + (size_t)i * group + (size_t)j * 16, s[i][j]);
     }
 }
 
@@ -8088,12 +8093,14 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
         mixprec_direct_along_1_avx512_, mixprec_direct_along_2_avx512_, mixprec_direct_along_4_avx512_,
         mixprec_direct_along_8_avx512_, mixprec_direct_along_16_avx512_};
     const size_t size = mixprec_size_of_(call->type), rows = call->rows, columns = call->columns, depth = call->depth;
-    const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : MIXPREC_DIRECT_ALONG_;
-    float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
+    const size_t along = rows <= 2 ? MIXPREC_DIRECT_ALONG_ / 4 : MIXPREC_DIRECT_ALONG_;
+    const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : along;
+    float *const sums = call->scratch + along * 32; /* behind the last columns, where they are less than 32 */
     size_t chunk, end, p, i, j;
     mixprec_direct_along_ d;
-    MIXPREC_ASSERT(columns <= MIXPREC_DIRECT_GROUP_);
+    MIXPREC_ASSERT(columns <= MIXPREC_DIRECT_GROUP_(rows));
     d.width = call->width;
+    d.group = MIXPREC_DIRECT_GROUP_(rows);
     for (chunk = 0; chunk < depth; chunk = end) {
         end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
         for (p = chunk; p < end; p += d.depth)
@@ -8117,14 +8124,14 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
                 for (i = 0; i<rows; i += rows - i> 12 ? 16 : 8) {
                     const size_t count = rows - i;
                     d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
-                    d.sums = sums + i * MIXPREC_DIRECT_GROUP_ + j;
+                    d.sums = sums + i * d.group + j;
                     kernels[count < 3 ? count - 1 : count < 5 ? 2 : count < 13 ? 3 : 4](type, &d);
                 }
             }
         for (i = 0; i < rows; i++)
             for (j = 0; j < columns; j += 16) {
                 const __mmask16 lanes = mixprec_first_lanes_(columns - j);
-                __m512 sum = _mm512_load_ps(sums + i * MIXPREC_DIRECT_GROUP_ + j);
+                __m512 sum = _mm512_load_ps(sums + i * d.group + j);
                 if (chunk || !call->first)
                     sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, call->t + i * call->ldt + j), sum);
                 _mm512_mask_storeu_ps(call->t + i * call->ldt + j, lanes, sum);
@@ -10614,6 +10621,8 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
+        if (!d->trans_b && !plan->panels && m <= 4)
+            columns = MIXPREC_DIRECT_GROUP_(m);
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
         for (plan->width = 1; plan->width < mixprec_min_(m, kernels->direct_width);)
             plan->width *= 2;
@@ -11027,7 +11036,7 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
     const mixprec_kernels_ *kernels = plan->kernels;
     const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
     const int along = plan->panels ? 2 : !d->trans_b;
-    const size_t width = plan->panels ? kernels->tile_columns[0] : along ? MIXPREC_FEW_GROUP_ / sizeof *t : columns;
+    const size_t width = plan->panels ? kernels->tile_columns[0] : along ? MIXPREC_DIRECT_GROUP_(rows) : columns;
     const size_t stride = (plan->panels ? width : d->ldb) * mixprec_size_of_(type);
     size_t j;
     for (j = 0; j < columns; j += width)

@@ -496,7 +496,8 @@ void bench_gemm(void) {
         {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0, 0},
         {"gemm", "2048x2048x32", MIXPREC_NO_TRANS, 2048, 2048, 32, 0, 0, 0, 0},
         {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16}, /* as malloc places large arrays */
+        {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16},  /* as malloc places large arrays */
+        {"batch", "1x4096x4096kn", MIXPREC_NO_TRANS, 1, 4096, 4096, 0, 1, 0, 0}, /* B as k x n rows */
         {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0, 0},
         {"batch", "4x4096x4096", MIXPREC_TRANS, 4, 4096, 4096, 0, 1, 0, 0},
         {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0, 0},

@@ -807,7 +807,7 @@ static void test_few_rows_minus_zero(void) {
 static void test_large_shapes(void) {
     static const size_t shapes[][3] = {{300, 700, 1100}, {1, 4096, 512}, {700, 3, 2050}, {200, 1100, 30},
                                        {3, 2500, 700},   {513, 517, 20}, {4096, 1, 300}, {8, 1030, 1025},
-                                       {16, 600, 513},   {2, 33, 9000}};
+                                       {16, 600, 513},   {2, 33, 9000},  {2, 2100, 600}};
     size_t i, trans;
     random_state = 4;
     for (i = 0; i < sizeof shapes / sizeof *shapes; i++)
