@@ -3819,16 +3819,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_narrow32_avx2_(const __m256i
     return _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* What rounding to bf16 adds to the bits of a positive, or negative, number in front of cutting off the lower half. */
+/* What rounding to bf16 adds to the bits of a positive, or negative, number before the lower half is cut off; to nearest
+   even 1 more where the last bit that stays is odd. */
 MIXPREC_INLINE int32_t mixprec_bf16_bias_(mixprec_round round, uint32_t sign) {
     return (int32_t)(mixprec_round_threshold_(round, sign, 0, 0) >> 16);
 }
 
 /* bfloat16, not NaN. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x, const mixprec_round round) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x, const int even, mixprec_round round) {
     const __m256i bias = _mm256_set1_epi32(mixprec_bf16_bias_(round, 0));
     const __m256i negative_bias = _mm256_set1_epi32(mixprec_bf16_bias_(round, 1));
-    if (round == MIXPREC_ROUND_NEAREST_EVEN) {
+    if (even) {
         const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(x, 16), _mm256_set1_epi32(1));
         x = _mm256_add_epi32(_mm256_add_epi32(x, bias), odd);
     } else
@@ -4095,33 +4096,37 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_16_bits_avx2_(void *dst, 
                                  mixprec_encode_f16_avx2_(_mm256_castsi256_ps(x[j]), round));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx2_(x[j], round);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] =
+            mixprec_encode_bf16_avx2_(x[j], round == MIXPREC_ROUND_NEAREST_EVEN, how->round);
         mixprec_pack16_avx2_((mixprec_bf16 *)dst + i, c[0], c[1]);
         mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
     }
 }
-/* Modes that only few use: with one loop for both policies. 0: not done. */
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ int mixprec_store_directed_avx2_(void *dst, mixprec_dtype type, const float *src,
-                                                                 size_t n, const mixprec_how_ *how) {
-    const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
-    switch (how->round) {
-#define MIXPREC_CASE_(round)                                                                                           \
-    case round:                                                                                                        \
-        if (type == MIXPREC_F16 && round != MIXPREC_ROUND_NEAREST_AWAY)                                                \
-            mixprec_store_16_bits_avx2_(dst, MIXPREC_F16, round, src, n, saturate, how);                               \
-        else if (type == MIXPREC_BF16)                                                                                 \
-            mixprec_store_16_bits_avx2_(dst, MIXPREC_BF16, round, src, n, saturate, how);                              \
-        else                                                                                                           \
+/* Other modes but stochastic, with one loop for all policies. 0: there is none, as for f16 with ties away from zero. */
+#define MIXPREC_STORE_DIRECTED_(target, isa)                                                                           \
+    MIXPREC_NOINLINE_ target int mixprec_store_directed_##isa(void *dst, mixprec_dtype type, const float *src,         \
+                                                              size_t n, const mixprec_how_ *how) {                     \
+        const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;                                                   \
+        if (type == MIXPREC_BF16) { /* not to nearest even: how->round */                                              \
+            mixprec_store_16_bits_##isa(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_AWAY, src, n, saturate, how);         \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+        if (type != MIXPREC_F16)                                                                                       \
             return 0;                                                                                                  \
-        return 1;
-        MIXPREC_CASE_(MIXPREC_ROUND_TOWARD_ZERO)
-        MIXPREC_CASE_(MIXPREC_ROUND_UP)
-        MIXPREC_CASE_(MIXPREC_ROUND_DOWN)
-        MIXPREC_CASE_(MIXPREC_ROUND_NEAREST_AWAY)
-#undef MIXPREC_CASE_
-    default: return 0;
+        switch (how->round) {                                                                                          \
+        case MIXPREC_ROUND_TOWARD_ZERO:                                                                                \
+            mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_TOWARD_ZERO, src, n, saturate, how);           \
+            return 1;                                                                                                  \
+        case MIXPREC_ROUND_UP:                                                                                         \
+            mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_UP, src, n, saturate, how);                    \
+            return 1;                                                                                                  \
+        case MIXPREC_ROUND_DOWN:                                                                                       \
+            mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_DOWN, src, n, saturate, how);                  \
+            return 1;                                                                                                  \
+        default: return 0;                                                                                             \
+        }                                                                                                              \
     }
-}
+MIXPREC_STORE_DIRECTED_(MIXPREC_AVX2_, avx2_)
 
 /* What stochastic rounding needs for the numbers that a format holds, without its general encoder: the limits between
    which |x|, as bits, must lie, and the places. */
@@ -5987,10 +5992,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put64_avx512_(void *dst, __m5
         _mm512_storeu_si512(dst, codes);
 }
 
-/* bfloat16 to nearest even, not NaN, in the upper half of each lane. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512i x, const mixprec_round round) {
+/* bfloat16, not NaN, in the upper half of each lane. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512i x, const int even,
+                                                                          mixprec_round round) {
     const __m512i bias = _mm512_set1_epi32(mixprec_bf16_bias_(round, 0));
-    if (round == MIXPREC_ROUND_NEAREST_EVEN) {
+    if (even) {
         const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
         x = _mm512_add_epi32(x, bias);
         return _mm512_mask_add_epi32(x, odd, x, _mm512_set1_epi32(1));
@@ -6236,32 +6242,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_16_bits_avx512_(void *d
                                     mixprec_encode_f16_avx512_(_mm512_castsi512_ps(x[j]), round));
             continue;
         }
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_encode_bf16_avx512_(x[j], round);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] =
+            mixprec_encode_bf16_avx512_(x[j], round == MIXPREC_ROUND_NEAREST_EVEN, how->round);
         _mm512_storeu_si512((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]));
         _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
     }
 }
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_store_directed_avx512_(void *dst, mixprec_dtype type, const float *src,
-                                                                     size_t n, const mixprec_how_ *how) {
-    const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
-    switch (how->round) {
-#define MIXPREC_CASE_(round)                                                                                           \
-    case round:                                                                                                        \
-        if (type == MIXPREC_F16 && round != MIXPREC_ROUND_NEAREST_AWAY)                                                \
-            mixprec_store_16_bits_avx512_(dst, MIXPREC_F16, round, src, n, saturate, how);                             \
-        else if (type == MIXPREC_BF16)                                                                                 \
-            mixprec_store_16_bits_avx512_(dst, MIXPREC_BF16, round, src, n, saturate, how);                            \
-        else                                                                                                           \
-            return 0;                                                                                                  \
-        return 1;
-        MIXPREC_CASE_(MIXPREC_ROUND_TOWARD_ZERO)
-        MIXPREC_CASE_(MIXPREC_ROUND_UP)
-        MIXPREC_CASE_(MIXPREC_ROUND_DOWN)
-        MIXPREC_CASE_(MIXPREC_ROUND_NEAREST_AWAY)
-#undef MIXPREC_CASE_
-    default: return 0;
-    }
-}
+MIXPREC_STORE_DIRECTED_(MIXPREC_AVX512_, avx512_)
+#undef MIXPREC_STORE_DIRECTED_
 
 /* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
@@ -7743,27 +7731,34 @@ mixprec_direct_strip_body_avx512_(const mixprec_dtype form, const int fp8, mixpr
     }
 }
 
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void
-mixprec_direct_strips_avx512_(int form, mixprec_dtype type, const uint64_t *table, size_t columns, size_t depth,
-                              const float *a, size_t width, const char *b, size_t stride, float *t, int first) {
-    const size_t size = mixprec_size_of_(type);
+typedef void (*mixprec_direct_strip_avx512_)(mixprec_dtype type, const uint64_t *table, size_t columns, const float *a,
+                                             const char *b, size_t stride, float *t, int first);
+#define MIXPREC_STRIP_OF_(name, form, fp8)                                                                             \
+    MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_strip_##name##_avx512_(                                      \
+        mixprec_dtype type, const uint64_t *table, size_t columns, const float *a, const char *b, size_t stride,       \
+        float *t, int first) {                                                                                         \
+        mixprec_direct_strip_body_avx512_(form, fp8, type, table, columns, a, b, stride, t, first);                    \
+    }
+MIXPREC_STRIP_OF_(f16, MIXPREC_F16, 0)
+MIXPREC_STRIP_OF_(bf16, MIXPREC_BF16, 0)
+MIXPREC_STRIP_OF_(fp8_as_f16, MIXPREC_F16, 1)
+MIXPREC_STRIP_OF_(fp8_as_bf16, MIXPREC_BF16, 1)
+#undef MIXPREC_STRIP_OF_
+
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_strips_avx512_(int form, mixprec_dtype type,
+                                                                     const uint64_t *table, size_t columns,
+                                                                     size_t depth, const float *a, const char *b,
+                                                                     size_t stride, float *t, int first) {
+    static const mixprec_direct_strip_avx512_ kernels[4] = {
+        mixprec_direct_strip_f16_avx512_, mixprec_direct_strip_bf16_avx512_, mixprec_direct_strip_fp8_as_f16_avx512_,
+        mixprec_direct_strip_fp8_as_bf16_avx512_};
     float strip[MIXPREC_DIRECT_STRIP_], *to;
-    size_t k, c;
-    for (; depth; depth -= MIXPREC_DIRECT_STRIP_, a += MIXPREC_DIRECT_STRIP_ * width, b += MIXPREC_DIRECT_STRIP_ * size,
-                  first = 0) {
-        for (to = strip, k = 0; k < MIXPREC_GEMM_KBLOCK; k++)
+    size_t p, k, c;
+    for (p = 0; p < depth; p += MIXPREC_DIRECT_STRIP_) {
+        for (to = strip, k = p; k < p + MIXPREC_GEMM_KBLOCK; k++)
             for (c = 0; c < MIXPREC_DIRECT_STRIP_; c += MIXPREC_GEMM_KBLOCK)
-                *to++ = a[(c + k) * width];
-#define MIXPREC_CASE_(number, form, fp8)                                                                               \
-    case number: mixprec_direct_strip_body_avx512_(form, fp8, type, table, columns, strip, b, stride, t, first); break;
-        switch (form) {
-            MIXPREC_CASE_(0, MIXPREC_F16, 0)
-            MIXPREC_CASE_(1, MIXPREC_BF16, 0)
-            MIXPREC_CASE_(2, MIXPREC_F16, 1)
-            MIXPREC_CASE_(3, MIXPREC_BF16, 1)
-        default: break;
-        }
-#undef MIXPREC_CASE_
+                *to++ = a[c + k];
+        kernels[form](type, table, columns, strip, b + p * mixprec_size_of_(type), stride, t, first && p == 0);
     }
 }
 
@@ -7792,11 +7787,12 @@ MIXPREC_AVX512_ static void mixprec_direct_narrow_avx512_(size_t rows, size_t co
     const size_t few = fp8 ? 32 : 16;
     const size_t step = (fp8 ? cached && rows <= 4 : cached || stride % 1024) ? 2 * few : few;
     size_t strip_columns = 0, strip_depth = 0, j, there;
-    /* With other strides that takes as long or longer, and so does it with a few columns left over. */
-    if (rows == 1 && depth >= MIXPREC_DIRECT_STRIP_ && stride % 1024 == 0 && (columns % 16 == 0 || columns > 64)) {
+    /* With other strides, or a few columns left over, that takes as long or longer. */
+    if (rows == 1 && width == 1 && depth >= MIXPREC_DIRECT_STRIP_ && stride % 2048 == 0 &&
+        (columns % 16 == 0 || columns > 64)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
-        mixprec_direct_strips_avx512_(form, type, table, strip_columns, strip_depth, a, width, b, stride, t, first);
+        mixprec_direct_strips_avx512_(form, type, table, strip_columns, strip_depth, a, b, stride, t, first);
     }
     for (j = 0; j < columns; j += there) {
         const size_t done = j < strip_columns ? strip_depth : 0;
