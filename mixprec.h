@@ -3819,8 +3819,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_narrow32_avx2_(const __m256i
     return _mm256_permutevar8x32_epi32(code, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-/* What rounding to bf16 adds to the bits of a positive, or negative, number before the lower half is cut off; to nearest
-   even 1 more where the last bit that stays is odd. */
+/* What rounding to bf16 adds to the bits of a positive, or negative, number before the lower half is cut off; to
+   nearest even 1 more where the last bit that stays is odd. */
 MIXPREC_INLINE int32_t mixprec_bf16_bias_(mixprec_round round, uint32_t sign) {
     return (int32_t)(mixprec_round_threshold_(round, sign, 0, 0) >> 16);
 }
@@ -4102,18 +4102,30 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_16_bits_avx2_(void *dst, 
         mixprec_pack16_avx2_((mixprec_bf16 *)dst + i + 16, c[2], c[3]);
     }
 }
-/* Other modes but stochastic, with one loop for all policies. 0: there is none, as for f16 with ties away from zero. */
-#define MIXPREC_STORE_DIRECTED_(target, isa)                                                                           \
-    MIXPREC_NOINLINE_ target int mixprec_store_directed_##isa(void *dst, mixprec_dtype type, const float *src,         \
-                                                              size_t n, const mixprec_how_ *how) {                     \
+/* f16 and bf16 in every mode but stochastic and, for f16, ties away from zero; 0 where that is not done. To nearest
+   even there is a loop for each policy; bf16 has one for all other modes. */
+#define MIXPREC_STORE_ROUNDED_(target, isa)                                                                            \
+    MIXPREC_NOINLINE_ target int mixprec_store_rounded_##isa(void *dst, mixprec_dtype type, const float *src,          \
+                                                             size_t n, const mixprec_how_ *how) {                      \
         const int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;                                                   \
-        if (type == MIXPREC_BF16) { /* not to nearest even: how->round */                                              \
+        const mixprec_round round = how->round;                                                                        \
+        if (type == MIXPREC_BF16 && round != MIXPREC_ROUND_NEAREST_EVEN && round != MIXPREC_ROUND_STOCHASTIC) {        \
             mixprec_store_16_bits_##isa(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_AWAY, src, n, saturate, how);         \
             return 1;                                                                                                  \
         }                                                                                                              \
-        if (type != MIXPREC_F16)                                                                                       \
+        if (type != MIXPREC_F16 && type != MIXPREC_BF16)                                                               \
             return 0;                                                                                                  \
-        switch (how->round) {                                                                                          \
+        switch (round) {                                                                                               \
+        case MIXPREC_ROUND_NEAREST_EVEN:                                                                               \
+            if (type == MIXPREC_F16 && saturate)                                                                       \
+                mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);             \
+            else if (type == MIXPREC_F16)                                                                              \
+                mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);             \
+            else if (saturate)                                                                                         \
+                mixprec_store_16_bits_##isa(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);            \
+            else                                                                                                       \
+                mixprec_store_16_bits_##isa(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);            \
+            return 1;                                                                                                  \
         case MIXPREC_ROUND_TOWARD_ZERO:                                                                                \
             mixprec_store_16_bits_##isa(dst, MIXPREC_F16, MIXPREC_ROUND_TOWARD_ZERO, src, n, saturate, how);           \
             return 1;                                                                                                  \
@@ -4126,7 +4138,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_store_16_bits_avx2_(void *dst, 
         default: return 0;                                                                                             \
         }                                                                                                              \
     }
-MIXPREC_STORE_DIRECTED_(MIXPREC_AVX2_, avx2_)
+MIXPREC_STORE_ROUNDED_(MIXPREC_AVX2_, avx2_)
 
 /* What stochastic rounding needs for the numbers that a format holds, without its general encoder: the limits between
    which |x|, as bits, must lie, and the places. */
@@ -4244,7 +4256,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, m
 
 MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                               const mixprec_how_ *how) {
-    int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN, saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 4)
@@ -4257,23 +4269,13 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     }
     if (!mixprec_layout_of_(type))
         mixprec_store_c_(dst, type, src, n, how);
-    else if (nearest) {
-        switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (saturate)                                                                                                  \
-            mixprec_store_16_bits_avx2_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);                       \
-        else                                                                                                           \
-            mixprec_store_16_bits_avx2_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);                       \
-        break;
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-#undef MIXPREC_ROW_
-        default: mixprec_store_bytes_avx2_((char *)dst, type, src, n, how); break;
-        }
-    } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+    else if (mixprec_store_rounded_avx2_(dst, type, src, n, how))
+        return;
+    else if (nearest)
+        mixprec_store_bytes_avx2_((char *)dst, type, src, n, how);
+    else if (how->round == MIXPREC_ROUND_STOCHASTIC)
         mixprec_store_stochastic_avx2_(dst, type, src, n, how);
-    } else if (!mixprec_store_directed_avx2_(dst, type, src, n, how)) {
+    else {
         mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
         for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
@@ -6248,8 +6250,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_16_bits_avx512_(void *d
         _mm512_storeu_si512((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]));
     }
 }
-MIXPREC_STORE_DIRECTED_(MIXPREC_AVX512_, avx512_)
-#undef MIXPREC_STORE_DIRECTED_
+MIXPREC_STORE_ROUNDED_(MIXPREC_AVX512_, avx512_)
+#undef MIXPREC_STORE_ROUNDED_
 
 /* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
@@ -6374,36 +6376,29 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_store_bf16_by_unit_(mixprec_
 
 MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                                   const mixprec_how_ *how) {
-    int saturate = how->overflow != MIXPREC_OVERFLOW_IEEE;
+    const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     size_t i;
     if (type == MIXPREC_F64) {
         for (i = 0; i < n; i += 8)
             _mm512_storeu_pd((double *)dst + i, _mm512_cvtps_pd(_mm256_loadu_ps(src + i)));
-    } else if (!mixprec_layout_of_(type)) {
-        mixprec_store_avx2_(dst, type, src, n, how);
-    } else if (how->round == MIXPREC_ROUND_NEAREST_EVEN) {
+        return;
+    }
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-        if (type == MIXPREC_BF16 && !saturate && mixprec_features_() & MIXPREC_UNIT_BF16_) {
-            mixprec_store_bf16_by_unit_((mixprec_bf16 *)dst, src, n, how);
-            return;
-        }
+    if (type == MIXPREC_BF16 && nearest && how->overflow == MIXPREC_OVERFLOW_IEEE &&
+        mixprec_features_() & MIXPREC_UNIT_BF16_) {
+        mixprec_store_bf16_by_unit_((mixprec_bf16 *)dst, src, n, how);
+        return;
+    }
 #endif
-        switch (type) {
-#define MIXPREC_ROW_(dtype)                                                                                            \
-    case dtype:                                                                                                        \
-        if (saturate)                                                                                                  \
-            mixprec_store_16_bits_avx512_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 1, how);                     \
-        else                                                                                                           \
-            mixprec_store_16_bits_avx512_(dst, dtype, MIXPREC_ROUND_NEAREST_EVEN, src, n, 0, how);                     \
-        break;
-            MIXPREC_ROW_(MIXPREC_F16)
-            MIXPREC_ROW_(MIXPREC_BF16)
-#undef MIXPREC_ROW_
-        default: mixprec_store_bytes_avx512_((char *)dst, type, src, n, how); break;
-        }
-    } else if (how->round == MIXPREC_ROUND_STOCHASTIC) {
+    if (!mixprec_layout_of_(type))
+        mixprec_store_avx2_(dst, type, src, n, how);
+    else if (mixprec_store_rounded_avx512_(dst, type, src, n, how))
+        return;
+    else if (nearest)
+        mixprec_store_bytes_avx512_((char *)dst, type, src, n, how);
+    else if (how->round == MIXPREC_ROUND_STOCHASTIC)
         mixprec_store_stochastic_avx512_(dst, type, src, n, how);
-    } else if (!mixprec_store_directed_avx512_(dst, type, src, n, how)) {
+    else {
         mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
         for (i = 0; i < n; i += 64)
             mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,

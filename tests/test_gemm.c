@@ -691,8 +691,8 @@ static void test_few_rows_lines(void) {
                     }
 }
 
-/* One row, and a k of four chunks or more along rows of B that begin a multiple of 1,024 bytes, or a little more, from
-   each other: B anywhere in a cache line, and columns and k that are left over. */
+/* One row, and a k of four chunks or more along rows of B that begin a multiple of 1,024 elements, or a little more,
+   from each other: B anywhere in a cache line, and columns and k that are left over. */
 static void test_one_row_strips(void) {
     static const size_t ns[] = {16, 32, 33, 48, 80, 100, 129, 144, 163}, ks[] = {2047, 2048, 2049, 2560, 4096, 4611};
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
