@@ -1628,11 +1628,14 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
 #ifndef MIXPREC_NO_LAYERS
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
-   (MIXPREC_ERR_DTYPE). Arithmetic is in f32, sums are in f64: element i of a row, or of an image's channel, goes to
-   lane i % 32, and the lanes are added as in mixprec_sum; results are narrowed to nearest even with the IEEE overflow
-   policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. The bits are the same on every
-   instruction set and compiler. Nothing is allocated; blocks wait on the stack, about 25 KB at most (the backward
-   passes of norms, with gcc -O2; 6 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the IEEE overflow policy, so
+   that an overflow of a gradient reaches the scaler as Inf or NaN. Sums of softmax and of losses are in f64: element i
+   of a row goes to lane i % 32, and the lanes are added as in mixprec_sum. In the sums of normalisation, and of the
+   gradient of softmax, element i of a row, or of what one image has of a channel, goes to lane i % 8; a lane adds eight
+   terms in f32, from +0 on, and these sums in f64; lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel
+   share one lane. The bits are the same on every instruction set and compiler. Nothing is allocated; blocks wait on the
+   stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with
+   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1689,9 +1692,10 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
 
 /* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
    1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2, with the mean as rounded to fp32: where that
-   is 2^12 standard deviations or more, the rounding shows in rstd. gamma and beta have `columns` elements of
-   parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward pass; each may
-   be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
+   is 2^12 standard deviations or more, the rounding shows in rstd. Where variance + epsilon comes out below 2^-100, or
+   the variance not below 2^127, both are computed again in f64, one element after the other. gamma and beta have
+   `columns` elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the
+   backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, size_t rows, size_t columns,
@@ -2404,6 +2408,15 @@ typedef uint32_t mixprec_codes_, mixprec_codes_at_;
     MIXPREC_NOINLINE_ void name parameters {                                                                           \
         name##as_ arguments;                                                                                           \
     }
+#endif
+
+/* Into L2; the address, an integer, may lie anywhere. */
+#if defined(MIXPREC_HAS_AVX2_)
+#define MIXPREC_FETCH_(address) _mm_prefetch((const char *)(address), _MM_HINT_T1)
+#elif defined(MIXPREC_HAS_NEON_)
+#define MIXPREC_FETCH_(address) __builtin_prefetch((const void *)(address), 0, 2)
+#else
+#define MIXPREC_FETCH_(address) ((void)(address))
 #endif
 
 /* Arrays of floats that such loops read or write end with whole vectors: mixprec_view_ and mixprec_place_ see to it. */
@@ -11039,12 +11052,6 @@ static void mixprec_gemm_direct_(const mixprec_gemm_plan_ *plan, const mixprec_g
 }
 
 #if defined(MIXPREC_HAS_FEW_)
-#if defined(MIXPREC_HAS_AVX2_)
-#define MIXPREC_FETCH_(address) _mm_prefetch(address, _MM_HINT_T1)
-#else
-#define MIXPREC_FETCH_(address) __builtin_prefetch(address, 0, 2)
-#endif
-
 /* Up to 4 rows, a panel `width` wide, times columns of a B whose rows, `stride` bytes apart, run along k. AVX-512
    machines run this for f64. */
 static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, size_t columns, size_t depth,
@@ -11101,7 +11108,7 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                     for (i = 0; i < count && !plan->panels; i++) { /* what comes next of these columns */
                         const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + count + i, at);
                         for (line = 0; line < n * b_size; line += 64)
-                            MIXPREC_FETCH_(next + line);
+                            MIXPREC_FETCH_((uintptr_t)next + line);
                     }
                     for (i = 0; i < rows; i += plan->width)
                         plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count,
@@ -12555,8 +12562,8 @@ static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t coun
 
 #ifndef MIXPREC_NO_LAYERS
 
-/* Bits do not depend on contraction: wherever a product meets a sum, either both factors are floats in f64, so that the
-   product is exact, or mixprec_times_ keeps them apart. */
+/* Bits do not depend on contraction: wherever a product meets a sum, both factors are floats in f64, so that the
+   product is exact, or MIXPREC_PRODUCT_ and mixprec_times_ keep them apart. */
 
 /* How results are narrowed: nearest even, IEEE overflow. */
 static const mixprec_how_ mixprec_nearest_ = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
@@ -12599,6 +12606,11 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
 /* Elements of a row that stay on the stack between its passes; what is needed of longer ones is computed twice. */
 enum { MIXPREC_KEPT_ = 4 * MIXPREC_BLOCK_ };
 
+/* n elements at `index` of a tensor; or what an earlier pass left in `block`, if anything: f32 stays in its place. */
+MIXPREC_INLINE const float *mixprec_kept_view_(float *block, const mixprec_tensor_ *t, size_t index, size_t n,
+                                               int kept) {
+    return kept && !mixprec_is_direct_(t, n) ? block : mixprec_view_(block, t, index, n, 0);
+}
 /* sum = x + y, n numbers, and nothing beyond them. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
     const size_t whole = n / MIXPREC_FLOATS_ * MIXPREC_FLOATS_;
@@ -12619,17 +12631,122 @@ MIXPREC_INLINE float *mixprec_exact_place_(float *block, const mixprec_tensor_ *
     return t->type == MIXPREC_F32 ? (float *)(void *)t->data + index : block;
 }
 
-/* 1 / sqrt(x) = exp(-log(x) / 2): right to the last bit of an fp32 but for rare cases, and without a square root. */
+/* 1 / sqrt(x): right to the last bit of an fp32 but for rare cases. +Inf where x is -0, too. */
 MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
-    uint64_t bits = mixprec_f64_bits_(x);
-    if (bits << 1 == 0)
-        return mixprec_f32_from_bits_(0x7F800000u);
-    if (bits >= (uint64_t)0x7FF << 52) /* Inf, NaN, negative */
-        return bits == (uint64_t)0x7FF << 52 ? 0.0f : mixprec_f32_from_bits_(0x7FC00000u);
-    return mixprec_to_f32_(mixprec_exp_f64_(-0.5 * mixprec_log_f64_(x)));
+    return mixprec_to_f32_(1 / mixprec_sqrt_f64_(mixprec_is_zero_(x) ? 0 : x));
+}
+
+/* ---- sums ---- */
+
+/* A lane adds MIXPREC_RUN_ terms in f32, from +0 on, then these sums in f64: so little of the work is in f64, and the
+   error is at most MIXPREC_RUN_ 2^-24 of the terms' magnitudes. Of MIXPREC_RUN_ lanes those of a row take turns. */
+enum { MIXPREC_RUN_ = 8, MIXPREC_RUNS_ = MIXPREC_RUN_ * MIXPREC_RUN_ };
+
+/* x, or (x - *centre)^2 where that is not NULL, or x y where that is not. */
+MIXPREC_FORCE_INLINE_ void mixprec_term_(mixprec_floats_ *term, const float *x, const float *y, const float *centre) {
+    *term = MIXPREC_LOAD_(x);
+    if (centre) {
+        MIXPREC_SUM_(*term, *term, -*centre);
+        MIXPREC_PRODUCT_(*term, *term, *term);
+    } else if (y)
+        MIXPREC_PRODUCT_(*term, *term, MIXPREC_LOAD_(y));
+}
+MIXPREC_FORCE_INLINE_ void mixprec_add_run_(mixprec_f64s_ *lanes, const float *run) {
+    size_t j;
+    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) {
+        const mixprec_f32s_ part = MIXPREC_LOAD_F32S_(run + j);
+        lanes[j / MIXPREC_WIDTH_] += MIXPREC_TO_F64S_(part);
+    }
+}
+/* lanes += such terms: a block of a row, or all that an image has of a channel. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double lanes[MIXPREC_RUN_], const float *x, const float *y,
+                                              const float *centre, size_t n) {
+    static const float zeros[MIXPREC_RUN_] = {0};
+    mixprec_floats_ sums[MIXPREC_RUN_ / MIXPREC_FLOATS_], term;
+    mixprec_f64s_ wide[MIXPREC_RUN_ / MIXPREC_WIDTH_];
+    float run[MIXPREC_RUN_];
+    size_t i, j;
+    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) wide[j / MIXPREC_WIDTH_] =
+        *(const mixprec_f64s_at_ *)(lanes + j);
+    for (i = 0; n - i >= MIXPREC_RUNS_; i += MIXPREC_RUNS_) {
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_FLOATS_) sums[j / MIXPREC_FLOATS_] =
+            MIXPREC_LOAD_(zeros);
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUNS_; j += MIXPREC_FLOATS_) {
+            mixprec_floats_ *sum = &sums[j % MIXPREC_RUN_ / MIXPREC_FLOATS_];
+            mixprec_term_(&term, x + i + j, y ? y + i + j : NULL, centre);
+            MIXPREC_SUM_(*sum, *sum, term);
+        }
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_FLOATS_)
+            MIXPREC_STORE_(run + j, sums[j / MIXPREC_FLOATS_]);
+        mixprec_add_run_(wide, run);
+    }
+    mixprec_clear_(run, sizeof run);
+    for (j = 0; i < n; i += MIXPREC_FLOATS_, j = (j + MIXPREC_FLOATS_) % MIXPREC_RUN_) {
+        mixprec_term_(&term, x + i, y ? y + i : NULL, centre);
+        if (n - i < MIXPREC_FLOATS_) {
+            float last[MIXPREC_FLOATS_] = {0};
+            mixprec_copy_(last, &term, (n - i) * sizeof *last);
+            term = MIXPREC_LOAD_(last);
+        }
+        MIXPREC_SUM_(term, MIXPREC_LOAD_(run + j), term);
+        MIXPREC_STORE_(run + j, term);
+    }
+    mixprec_add_run_(wide, run);
+    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes + j) =
+        wide[j / MIXPREC_WIDTH_];
+}
+MIXPREC_NOINLINE_ double mixprec_terms_sum_(const double lanes[MIXPREC_RUN_]) {
+    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
 /* ---- activations ---- */
+
+/* ReLU of f16 or bf16 as codes, y, x and dy of one type: y = x where x > 0, else 0; dx = dy where x > 0, else dy * 0. A
+   NaN stays one, quiet. */
+#if MIXPREC_WIDTH_ > 1
+enum { MIXPREC_HALVES_ = 2 * MIXPREC_FLOATS_ };
+typedef int16_t mixprec_halves_ __attribute__((vector_size(2 * MIXPREC_HALVES_)));
+typedef int16_t mixprec_halves_at_ __attribute__((vector_size(2 * MIXPREC_HALVES_), aligned(2), may_alias));
+#define MIXPREC_ABOVE_(x, y) ((mixprec_halves_)((x) > (y))) /* all bits, where it is true */
+#else
+enum { MIXPREC_HALVES_ = 1 };
+typedef int16_t mixprec_halves_, mixprec_halves_at_;
+#define MIXPREC_ABOVE_(x, y) ((int16_t) - ((x) > (y)))
+#endif
+MIXPREC_FORCE_INLINE_ void mixprec_relu_some_(int16_t *y, const int16_t *x, const int16_t *dy, int16_t infinity,
+                                              int16_t quiet) {
+    const int16_t quiet_nan = (int16_t)(infinity | quiet);
+    const mixprec_halves_ code = *(const mixprec_halves_at_ *)x;
+    const mixprec_halves_ positive = MIXPREC_ABOVE_(code, 0), nan = MIXPREC_ABOVE_(code & 0x7FFF, infinity);
+    mixprec_halves_ result = code & positive;
+    if (dy) { /* Inf * 0 is NaN, and finite numbers become 0 of their sign */
+        const mixprec_halves_ d = *(const mixprec_halves_at_ *)dy, size = d & 0x7FFF;
+        const mixprec_halves_ is_nan = MIXPREC_ABOVE_(size, infinity), is_finite = MIXPREC_ABOVE_(infinity, size);
+        result = (d & (positive | is_nan | -0x8000)) | (~(positive | is_finite) & quiet_nan) | (is_nan & quiet);
+    }
+    *(mixprec_halves_at_ *)y = (result & ~nan) | ((code | quiet) & nan);
+}
+MIXPREC_FORCE_INLINE_ void mixprec_relu_halves_as_(const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x,
+                                                   const int16_t *dy, size_t n, int16_t infinity) {
+    const int16_t quiet = infinity == 0x7C00 ? 0x0200 : 0x0040;
+    const size_t whole = n / MIXPREC_HALVES_ * MIXPREC_HALVES_;
+    int16_t code[MIXPREC_HALVES_] = {0}, gradient[MIXPREC_HALVES_] = {0};
+    size_t i;
+    (void)kernels;
+    for (i = 0; i < whole && !dy; i += MIXPREC_HALVES_)
+        mixprec_relu_some_(y + i, x + i, NULL, infinity, quiet);
+    for (i = 0; i < whole && dy; i += MIXPREC_HALVES_)
+        mixprec_relu_some_(y + i, x + i, dy + i, infinity, quiet);
+    mixprec_copy_(code, x + whole, (n - whole) * sizeof *x);
+    if (dy)
+        mixprec_copy_(gradient, dy + whole, (n - whole) * sizeof *dy);
+    mixprec_relu_some_(code, code, dy ? gradient : NULL, infinity, quiet);
+    mixprec_copy_(y + whole, code, (n - whole) * sizeof *y);
+}
+MIXPREC_BOTH_(mixprec_relu_halves_,
+              (const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x, const int16_t *dy, size_t n,
+               int16_t infinity),
+              (kernels, y, x, dy, n, infinity))
 
 /* dy == NULL: forward. */
 MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
@@ -12637,6 +12754,13 @@ MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_te
     float in[MIXPREC_BLOCK_], out[MIXPREC_BLOCK_], *to;
     const float *from, *gradient;
     size_t i, count;
+    if (activation == MIXPREC_ACTIVATION_RELU && mixprec_size_of_(x.type) == 2 && y.type == x.type &&
+        (!dy || dy->type == x.type)) {
+        mixprec_relu_halves_(y.kernels, (int16_t *)(void *)y.data, (const int16_t *)(const void *)x.data,
+                             dy ? (const int16_t *)(const void *)dy->data : NULL, n,
+                             x.type == MIXPREC_F16 ? 0x7C00 : 0x7F80);
+        return;
+    }
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         from = mixprec_view_(in, &x, i, count, 0);
@@ -12813,31 +12937,36 @@ MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixp
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ dx,
                                                             mixprec_tensor_ dy, mixprec_tensor_ y, const int32_t *valid,
                                                             size_t rows, size_t columns) {
-    float g_buffer[MIXPREC_BLOCK_], p_buffer[MIXPREC_BLOCK_], *to;
+    float dy_buffer[MIXPREC_KEPT_], y_buffer[MIXPREC_KEPT_], *to;
     const float *g, *p;
     size_t row, i, j, count;
     int pass;
+    (void)kernels;
     for (row = 0; row < rows; row++) {
         const size_t n = valid ? (size_t)valid[row] : columns, first = row * columns;
-        double lanes[MIXPREC_LANES_] = {0}, sum = 0;
+        const int keeps = n <= MIXPREC_KEPT_;
+        double lanes[MIXPREC_RUN_] = {0};
+        float along = 0;
         for (pass = 0; pass < 2; pass++) {
             for (i = 0; i < n; i += count) {
+                const size_t at = keeps ? i : 0;
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                g = mixprec_view_(g_buffer, &dy, first + i, count, 0);
-                p = mixprec_view_(p_buffer, &y, first + i, count, 0);
-                to = mixprec_place_(g_buffer, &dx, first + i, count);
+                g = mixprec_kept_view_(dy_buffer + at, &dy, first + i, count, keeps && pass);
+                p = mixprec_kept_view_(y_buffer + at, &y, first + i, count, keeps && pass);
+                to = mixprec_place_(dy_buffer + at, &dx, first + i, count);
                 if (!pass) {
-                    kernels->reduce(lanes, g, p, MIXPREC_F32, count, MIXPREC_DOT, 0);
+                    mixprec_add_terms_(lanes, g, p, NULL, count);
                     continue;
                 }
-                for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g + j), b = MIXPREC_LOAD_F32S_(p + j);
-                    mixprec_f64s_ product = (MIXPREC_TO_F64S_(a) - sum) * MIXPREC_TO_F64S_(b);
-                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(product));
+                for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+                    mixprec_floats_ z;
+                    MIXPREC_SUM_(z, MIXPREC_LOAD_(g + j), -along);
+                    MIXPREC_PRODUCT_(z, z, MIXPREC_LOAD_(p + j));
+                    MIXPREC_STORE_(to + j, z);
                 }
                 mixprec_write_(&dx, first + i, to, count);
             }
-            sum = mixprec_lanes_sum_(lanes);
+            along = mixprec_to_f32_(mixprec_terms_sum_(lanes));
         }
         mixprec_write_zeros_(&dx, first + n, first + columns);
     }
@@ -12857,9 +12986,9 @@ typedef struct mixprec_group_ {
 
 /* The block of elements at `position` of the group: where it is in the tensor, and how many they are. */
 static size_t mixprec_group_block_(const mixprec_group_ *g, size_t position, size_t *index) {
-    size_t inside = position % g->length;
-    *index = g->first + position / g->length * g->stride + inside;
-    return mixprec_min_(g->length - inside, MIXPREC_BLOCK_);
+    size_t segment = position < g->length ? 0 : position / g->length, inside = position - segment * g->length;
+    *index = g->first + segment * g->stride + inside;
+    return mixprec_min_(g->length - inside, MIXPREC_KEPT_);
 }
 
 typedef struct mixprec_norm_ {
@@ -12876,250 +13005,260 @@ typedef struct mixprec_norm_ {
     double momentum, epsilon;
 } mixprec_norm_;
 
-/* n elements of gamma or beta at position i of a group, or what stands for them. `block` keeps them from group to
-   group: MIXPREC_KEPT_ of them for rows, else n of the first call. */
+/* n elements of gamma or beta at position i of a group, 1 or 0 apart (*step): of a channel all are the same, and so are
+   those that stand for absent ones. `block` keeps those of rows from group to group. */
 MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *norm, const mixprec_tensor_ *t,
-                                                        float absent, size_t group, size_t i, float *block, size_t n) {
+                                                        float absent, size_t group, size_t i, float *block, size_t n,
+                                                        size_t *step) {
+    const int kept = !norm->by_group && group && norm->group.length <= MIXPREC_KEPT_;
     size_t j;
-    if (!t->data || (norm->by_group && norm->group.length > 1)) { /* all are the same */
-        if (i || (group && !t->data))
-            return block;
-        if (t->data)
-            mixprec_read_(&absent, t, group, 1);
-        for (j = 0; j < mixprec_round_up_(n, MIXPREC_FLOATS_); j++)
-            block[j] = absent;
-        return block;
-    }
-    if (!norm->by_group && norm->group.length <= MIXPREC_KEPT_) {
-        block += i;
-        if (group && t->type != MIXPREC_F32)
-            return block;
-    }
-    return mixprec_view_(block, t, norm->by_group ? group : i, n, 0);
+    *step = t->data && !(norm->by_group && norm->group.length > 1);
+    if (*step)
+        return mixprec_kept_view_(block, t, norm->by_group ? group : i, n, kept);
+    if (t->data)
+        mixprec_read_(&absent, t, group, 1);
+    for (j = 0; j < MIXPREC_FLOATS_; j++)
+        block[j] = absent;
+    return block;
 }
 
-MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_f64s_ *x, double value) {
-    double all[MIXPREC_WIDTH_];
-    size_t i;
-    for (i = 0; i < MIXPREC_WIDTH_; i++)
-        all[i] = value;
-    *x = *(const mixprec_f64s_at_ *)all;
-}
-/* x - mean as floats, whose squares are exact. In f32: an f64 between would change nothing, for 53 >= 2 * 24 + 2 bits
-   (Figueroa, When is double rounding innocuous?, 1995). */
-MIXPREC_FORCE_INLINE_ void mixprec_centre_(float *to, const float *x, size_t n, float mean) {
-    mixprec_floats_ centred;
-    size_t j;
-    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
-        MIXPREC_SUM_(centred, MIXPREC_LOAD_(x + j), -mean);
-        MIXPREC_STORE_(to + j, centred);
-    }
-}
-/* The normalised x: (x - mean) rstd. */
-MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_f32s_ *h, const float *x, const mixprec_f64s_ *mean,
-                                              const mixprec_f64s_ *rstd) {
-    const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(x);
-    mixprec_f64s_ z = (MIXPREC_TO_F64S_(in) - *mean) * *rstd;
-    *h = MIXPREC_TO_F32S_(z);
-}
-
-/* The mean of x, or of (x - *centre)^2. */
-MIXPREC_FORCE_INLINE_ double mixprec_moment_(const mixprec_norm_ *norm, const mixprec_group_ *g, const float *centre) {
-    const mixprec_reduction reduction = centre ? MIXPREC_SUM_SQUARES : MIXPREC_SUM;
-    const int shifted = centre && norm->centred, plain = mixprec_size_of_(norm->x.type) >= 2 && !shifted;
-    float buffer[MIXPREC_BLOCK_];
-    const float *block;
-    double lanes[MIXPREC_LANES_] = {0};
-    size_t n = g->segments * g->length, i, count, index;
-    for (i = 0; i < n; i += count) {
-        count = mixprec_group_block_(g, i, &index);
-        if (plain) { /* kernels read those types */
-            norm->x.kernels->reduce(lanes, norm->x.data + index * mixprec_size_of_(norm->x.type), NULL, norm->x.type,
-                                    count, reduction, 0);
-            continue;
+/* The mean, where it is not given, and the variance of a group in f64 throughout: where f32 has no range for them. */
+MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixprec_group_ *g, float *mean,
+                                          double *variance) {
+    const size_t n = g->segments * g->length;
+    float buffer[MIXPREC_KEPT_];
+    size_t i, j, count, index;
+    int pass;
+    for (pass = !norm->centred; pass < 2; pass++) {
+        double sum = 0;
+        for (i = 0; i < n; i += count) {
+            const float *x;
+            count = mixprec_group_block_(g, i, &index);
+            x = mixprec_view_(buffer, &norm->x, index, count, 0);
+            for (j = 0; j < count; j++) {
+                double term = (double)x[j];
+                if (pass) {
+                    term -= (double)*mean;
+                    MIXPREC_KEEP_(term);
+                    term = mixprec_times_(term, term);
+                }
+                sum += term;
+            }
         }
-        block = mixprec_view_(buffer, &norm->x, index, count, 0);
-        if (shifted) {
-            mixprec_centre_(buffer, block, count, *centre);
-            block = buffer;
-        }
-        norm->x.kernels->reduce(lanes, block, NULL, MIXPREC_F32, count, reduction, 0);
+        *variance = sum / (double)n;
+        if (!pass)
+            *mean = mixprec_to_f32_(*variance);
     }
-    return mixprec_lanes_sum_(lanes) / (double)n;
 }
 MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
 }
 
-/* What a group of n elements leaves behind; returns its rstd. */
-MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size_t group, size_t n, float mean,
+/* What a group leaves behind; returns its rstd. A variance from squares in f32 lacks those that underflow, and is not
+   finite where they overflow: below 2^-100 with epsilon, and from 2^127 on, it is computed again. */
+MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size_t group, float *mean,
                                                  double variance) {
-    const float rstd = mixprec_inverse_root_(variance + norm->epsilon);
+    mixprec_group_ g = norm->group;
+    const double n = (double)(g.segments * g.length);
+    float rstd;
+    g.first += group * norm->step;
+    if (!norm->variance && !(variance + norm->epsilon >= 7.888609052210118e-31 && variance < 1.7014118346046923e38))
+        mixprec_norm_wide_(norm, &g, mean, &variance);
+    rstd = mixprec_inverse_root_(variance + norm->epsilon);
     if (norm->mean && !norm->variance)
-        norm->mean[group] = mean;
+        norm->mean[group] = *mean;
     if (norm->running_mean)
-        mixprec_norm_running_(&norm->running_mean[group], (double)mean, norm->momentum);
+        mixprec_norm_running_(&norm->running_mean[group], (double)*mean, norm->momentum);
     if (norm->running_variance) /* unbiased; a single element has none */
-        mixprec_norm_running_(&norm->running_variance[group],
-                              mixprec_times_(variance, (double)n) / (double)(n - (n > 1)), norm->momentum);
+        mixprec_norm_running_(&norm->running_variance[group], mixprec_times_(variance, n) / (n - (n > 1)),
+                              norm->momentum);
     if (norm->rstd)
         norm->rstd[group] = rstd;
     return rstd;
 }
-/* gamma h + beta */
-MIXPREC_FORCE_INLINE_ void mixprec_affine_(float *y, const mixprec_f32s_ *h, const float *gamma, const float *beta) {
-    const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(gamma), b = MIXPREC_LOAD_F32S_(beta);
-    mixprec_f64s_ z = MIXPREC_TO_F64S_(*h) * MIXPREC_TO_F64S_(a) + MIXPREC_TO_F64S_(b);
-    MIXPREC_STORE_F32S_(y, MIXPREC_TO_F32S_(z));
+
+/* The normalised x: (x - mean) rstd. */
+MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_floats_ *h, const float *x, const mixprec_floats_ *mean,
+                                              const mixprec_floats_ *rstd) {
+    MIXPREC_SUM_(*h, MIXPREC_LOAD_(x), -*mean);
+    MIXPREC_PRODUCT_(*h, *h, *rstd);
+}
+/* y = gamma h + beta */
+MIXPREC_FORCE_INLINE_ void mixprec_affine_(float *y, const float *x, const mixprec_floats_ *mean,
+                                           const mixprec_floats_ *rstd, const float *gamma, const float *beta) {
+    mixprec_floats_ h;
+    mixprec_normalise_(&h, x, mean, rstd);
+    MIXPREC_PRODUCT_(h, h, MIXPREC_LOAD_(gamma));
+    MIXPREC_SUM_(h, h, MIXPREC_LOAD_(beta));
+    MIXPREC_STORE_(y, h);
+}
+MIXPREC_FORCE_INLINE_ void mixprec_spread_(mixprec_floats_ *x, float value) {
+    float all[MIXPREC_FLOATS_];
+    size_t i;
+    for (i = 0; i < MIXPREC_FLOATS_; i++)
+        all[i] = value;
+    *x = MIXPREC_LOAD_(all);
 }
 
-/* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows: what one takes
-   alone, in the same order, without going over all cache lines for each. */
-enum { MIXPREC_COLUMNS_ = MIXPREC_WIDTH_ > 1 ? MIXPREC_UNIT_ : 8 };
-
-/* Sums of columns as mixprec_lanes_sum_ adds them up, lane after lane. Their order is that of the reversed bits, so
-   that a lane's sum meets its partner's, and theirs that of another pair, when both are there: only one sum of each
-   level has to wait, and `at` is the lane's that is being summed, in the end the whole. */
-enum { MIXPREC_LEVELS_ = 5 }; /* log2 MIXPREC_LANES_ */
+/* Channels of one pixel are the columns of a matrix. So many are computed at a time, along its rows; each is a lane. */
 typedef struct mixprec_columns_ {
-    double waiting[MIXPREC_LEVELS_][MIXPREC_COLUMNS_], at[MIXPREC_COLUMNS_];
+    float run[MIXPREC_BLOCK_];
+    double sum[MIXPREC_BLOCK_];
 } mixprec_columns_;
 
-MIXPREC_INLINE size_t mixprec_lane_(size_t step) {
-    return (step & 1) << 4 | (step & 2) << 2 | (step & 4) | (step & 8) >> 2 | step >> 4;
+MIXPREC_FORCE_INLINE_ void mixprec_add_column_(mixprec_columns_ *sums, size_t column, const mixprec_floats_ *term) {
+    mixprec_floats_ sum;
+    MIXPREC_SUM_(sum, MIXPREC_LOAD_(sums->run + column), *term);
+    MIXPREC_STORE_(sums->run + column, sum);
 }
-MIXPREC_FORCE_INLINE_ void mixprec_begin_lane_(mixprec_columns_ *sums) {
+/* After a row; of the last one too. */
+MIXPREC_FORCE_INLINE_ void mixprec_end_row_(mixprec_columns_ *sums, size_t row, size_t rows) {
     size_t j;
-    for (j = 0; j < MIXPREC_COLUMNS_; j++)
-        sums->at[j] = 0;
-}
-MIXPREC_FORCE_INLINE_ void mixprec_end_lane_(mixprec_columns_ *sums, size_t step) {
-    size_t level, j;
-    for (level = 0; step >> level & 1; level++)
-        for (j = 0; j < MIXPREC_COLUMNS_; j++)
-            sums->at[j] = sums->waiting[level][j] + sums->at[j];
-    if (level < MIXPREC_LEVELS_)
-        for (j = 0; j < MIXPREC_COLUMNS_; j++)
-            sums->waiting[level][j] = sums->at[j];
-}
-MIXPREC_FORCE_INLINE_ void mixprec_add_column_(mixprec_columns_ *sums, size_t column, const mixprec_f64s_ *x) {
-    *(mixprec_f64s_at_ *)(sums->at + column) += *x;
+    if ((row + 1) % MIXPREC_RUN_ && row + 1 < rows)
+        return;
+    for (j = 0; j < MIXPREC_BLOCK_; j += MIXPREC_WIDTH_) {
+        const mixprec_f32s_ run = MIXPREC_LOAD_F32S_(sums->run + j);
+        *(mixprec_f64s_at_ *)(sums->sum + j) += MIXPREC_TO_F64S_(run);
+    }
+    mixprec_clear_(sums->run, sizeof sums->run);
 }
 
 /* The means of columns of x, or of (x - centre)^2. */
-MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(double *moments, const mixprec_norm_ *norm, size_t first,
-                                                   size_t count, const double *centre) {
-    mixprec_columns_ sums;
-    float buffer[MIXPREC_COLUMNS_];
+MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(mixprec_columns_ *sums, const mixprec_norm_ *norm, size_t first,
+                                                   size_t count, const float *centre) {
+    float buffer[MIXPREC_BLOCK_];
     const size_t rows = norm->group.segments;
-    size_t step, row, j;
-    for (step = 0; step < MIXPREC_LANES_; step++) {
-        mixprec_begin_lane_(&sums);
-        for (row = mixprec_lane_(step); row < rows; row += MIXPREC_LANES_) {
-            const float *block = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count, 0);
-            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                mixprec_f32s_ in = MIXPREC_LOAD_F32S_(block + j);
-                mixprec_f64s_ x = MIXPREC_TO_F64S_(in);
-                if (centre) {
-                    in = MIXPREC_TO_F32S_(x - *(const mixprec_f64s_at_ *)(centre + j));
-                    x = MIXPREC_TO_F64S_(in);
-                    x *= x;
-                }
-                mixprec_add_column_(&sums, j, &x);
+    size_t row, j;
+    mixprec_clear_(sums, sizeof *sums);
+    for (row = 0; row < rows; row++) {
+        const float *x = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count, 0);
+        for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+            mixprec_floats_ term = MIXPREC_LOAD_(x + j);
+            if (centre) {
+                MIXPREC_SUM_(term, term, -MIXPREC_LOAD_(centre + j));
+                MIXPREC_PRODUCT_(term, term, term);
             }
+            mixprec_add_column_(sums, j, &term);
         }
-        mixprec_end_lane_(&sums, step);
+        mixprec_end_row_(sums, row, rows);
     }
     for (j = 0; j < count; j++)
-        moments[j] = sums.at[j] / (double)rows;
+        sums->sum[j] /= (double)rows;
 }
 
-MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_(const mixprec_norm_ *norm) {
-    float buffer[MIXPREC_COLUMNS_], gamma_buffer[MIXPREC_COLUMNS_], beta_buffer[MIXPREC_COLUMNS_], *to;
+MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
+    float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_BLOCK_], beta_buffer[MIXPREC_BLOCK_], *to;
+    float mean[MIXPREC_BLOCK_] = {0}, rstd[MIXPREC_BLOCK_] = {0};
+    mixprec_columns_ sums;
     const float *gamma, *beta;
-    double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0}, variance[MIXPREC_COLUMNS_];
-    size_t first, count, row, j;
+    size_t first, count, row, j, gamma_step, beta_step;
+    (void)kernels;
     for (first = 0; first < norm->groups; first += count) {
-        count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
-        if (!norm->variance)
-            mixprec_column_moments_(mean, norm, first, count, NULL);
-        for (j = 0; j < count; j++)
-            mean[j] = (double)(norm->variance ? norm->mean[first + j] : mixprec_to_f32_(mean[j]));
-        if (!norm->variance)
-            mixprec_column_moments_(variance, norm, first, count, mean);
+        count = mixprec_min_(norm->groups - first, MIXPREC_BLOCK_);
+        if (!norm->variance) {
+            mixprec_column_moments_(&sums, norm, first, count, NULL);
+            for (j = 0; j < count; j++)
+                mean[j] = mixprec_to_f32_(sums.sum[j]);
+            mixprec_column_moments_(&sums, norm, first, count, mean);
+        }
         for (j = 0; j < count; j++) {
             if (norm->variance)
-                variance[j] = (double)norm->variance[first + j];
-            rstd[j] =
-                (double)mixprec_norm_statistics_(norm, first + j, norm->group.segments, (float)mean[j], variance[j]);
+                mean[j] = norm->mean[first + j];
+            rstd[j] = mixprec_norm_statistics_(norm, first + j, &mean[j],
+                                               norm->variance ? (double)norm->variance[first + j] : sums.sum[j]);
         }
-        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
-        beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, 0, beta_buffer, count);
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count, &gamma_step);
+        beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, 0, beta_buffer, count, &beta_step);
         for (row = 0; row < norm->group.segments; row++) {
             const size_t index = row * norm->groups + first;
             const float *x = mixprec_view_(buffer, &norm->x, index, count, 0);
             to = mixprec_place_(buffer, &norm->y, index, count);
-            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
-                const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
-                mixprec_f32s_ h;
-                mixprec_normalise_(&h, x + j, &centre, &scale);
-                mixprec_affine_(to + j, &h, gamma + j, beta + j);
+            for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+                const mixprec_floats_ centre = MIXPREC_LOAD_(mean + j), scale = MIXPREC_LOAD_(rstd + j);
+                mixprec_affine_(to + j, x + j, &centre, &scale, gamma + j * gamma_step, beta + j * beta_step);
             }
             mixprec_write_(&norm->y, index, to, count);
         }
     }
 }
+MIXPREC_BOTH_(mixprec_norm_columns_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
 
-MIXPREC_FORCE_INLINE_ void mixprec_norm_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
+/* Does a group fit what is kept, block after block in whole vectors? */
+MIXPREC_INLINE int mixprec_is_kept_(const mixprec_group_ *g) {
+    return g->segments * g->length <= MIXPREC_KEPT_ && (g->segments == 1 || g->length % MIXPREC_FLOATS_ == 0);
+}
+
+MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
+    float x_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
     const float *x, *gamma, *beta;
     mixprec_group_ g = norm->group;
-    size_t group, n = g.segments * g.length, i, j, count, index;
+    const int keeps = mixprec_is_kept_(&g);
+    size_t group, n = g.segments * g.length, i, j, count, index, gamma_step, beta_step;
     (void)kernels;
-    if (norm->by_group && g.length == 1) {
-        mixprec_norm_columns_(norm);
-        return;
-    }
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
-        float mean = 0, rstd;
-        double variance;
-        mixprec_f64s_ centre, scale;
+        enum { MEAN, VARIANCE, Y };
+        const int begin = norm->variance ? Y : norm->centred ? MEAN : VARIANCE;
+        float mean = 0;
+        double moment = 0;
+        int pass;
+        mixprec_floats_ centre, scale;
         if (norm->variance) {
             mean = norm->mean[group];
-            variance = (double)norm->variance[group];
-        } else {
-            if (norm->centred)
-                mean = mixprec_to_f32_(mixprec_moment_(norm, &g, NULL));
-            variance = mixprec_moment_(norm, &g, &mean);
+            moment = (double)norm->variance[group];
         }
-        rstd = mixprec_norm_statistics_(norm, group, n, mean, variance);
-        mixprec_spread_(&centre, (double)mean);
-        mixprec_spread_(&scale, (double)rstd);
-        for (i = 0; i < n; i += count) {
-            count = mixprec_group_block_(&g, i, &index);
-            gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
-            beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta_buffer, count);
-            x = mixprec_view_(buffer, &norm->x, index, count, 0);
-            to = mixprec_place_(buffer, &norm->y, index, count);
-            for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                mixprec_f32s_ h;
-                mixprec_normalise_(&h, x + j, &centre, &scale);
-                mixprec_affine_(to + j, &h, gamma + j, beta + j);
+        for (pass = begin; pass <= Y; pass++) {
+            double lanes[MIXPREC_RUN_] = {0};
+            mixprec_spread_(&scale, pass == Y ? mixprec_norm_statistics_(norm, group, &mean, moment) : 0);
+            mixprec_spread_(&centre, mean);
+            for (i = 0; i < n; i += count) {
+                float *block = keeps ? x_buffer + i : x_buffer;
+                count = mixprec_group_block_(&g, i, &index);
+                x = mixprec_kept_view_(block, &norm->x, index, count, keeps && pass > begin);
+                if (pass == MEAN)
+                    mixprec_add_terms_(lanes, x, NULL, NULL, count);
+                else if (pass == VARIANCE)
+                    mixprec_add_terms_(lanes, x, NULL, &mean, count);
+                else {
+                    /* The next row: no CPU sees it coming after several passes over one. In DRAM layer norm of f32
+                       takes 1.2 cycles for an element, not 2.2 (Zen 4); in the backward pass it gains nothing. */
+                    const uintptr_t next = (uintptr_t)x + (norm->x.type == MIXPREC_F32 ? norm->step : 0) * sizeof *x;
+                    gamma =
+                        mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count, &gamma_step);
+                    beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta_buffer, count, &beta_step);
+                    to = mixprec_place_(block, &norm->y, index, count);
+                    for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+                        if (j % 16 == 0)
+                            MIXPREC_FETCH_(next + j * sizeof *x);
+                        mixprec_affine_(to + j, x + j, &centre, &scale, gamma + j * gamma_step, beta + j * beta_step);
+                    }
+                    mixprec_write_(&norm->y, index, to, count);
+                }
             }
-            mixprec_write_(&norm->y, index, to, count);
+            moment = pass < Y ? mixprec_terms_sum_(lanes) / (double)n : 0;
+            if (pass == MEAN)
+                mean = mixprec_to_f32_(moment);
         }
     }
 }
-MIXPREC_BOTH_(mixprec_norm_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
+MIXPREC_BOTH_(mixprec_norm_groups_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
+static void mixprec_norm_run_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
+    if (norm->by_group && norm->group.length == 1)
+        mixprec_norm_columns_(kernels, norm);
+    else
+        mixprec_norm_groups_(kernels, norm);
+}
 
-/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma in f32: dx = rstd (g -
-   mean g - h mean(g h)), without mean g for RMS norm. */
-MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const mixprec_f32s_ *g, const mixprec_f32s_ *h,
-                                                  const mixprec_f64s_ *rstd, const mixprec_f64s_ *mean_g,
-                                                  const mixprec_f64s_ *along) {
-    mixprec_f64s_ z = ((MIXPREC_TO_F64S_(*g) - *mean_g) - MIXPREC_TO_F64S_(*h) * *along) * *rstd;
-    MIXPREC_STORE_F32S_(dx, MIXPREC_TO_F32S_(z));
+/* With h, the normalised x, and g, the gradient of gamma h + beta with respect to h, dy gamma: dx = rstd (g - mean g -
+   h mean(g h)), without mean g for RMS norm. */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const mixprec_floats_ *g, const mixprec_floats_ *h,
+                                                  const mixprec_floats_ *rstd, const mixprec_floats_ *mean_g,
+                                                  const mixprec_floats_ *along) {
+    mixprec_floats_ z, part;
+    MIXPREC_SUM_(z, *g, -*mean_g);
+    MIXPREC_PRODUCT_(part, *h, *along);
+    MIXPREC_SUM_(z, z, -part);
+    MIXPREC_PRODUCT_(z, z, *rstd);
+    MIXPREC_STORE_(dx, z);
 }
 MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
     if (sums)
@@ -13129,175 +13268,165 @@ MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double su
 /* The sums of the first pass: of g, g h, dy, dy h. */
 enum { MIXPREC_G_, MIXPREC_GH_, MIXPREC_DY_, MIXPREC_DYH_, MIXPREC_NORM_SUMS_ };
 
-MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_(const mixprec_norm_ *norm) {
-    float x_buffer[MIXPREC_COLUMNS_], dy_buffer[MIXPREC_COLUMNS_], gamma_buffer[MIXPREC_COLUMNS_], *to;
-    double mean[MIXPREC_COLUMNS_] = {0}, rstd[MIXPREC_COLUMNS_] = {0};
+MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_as_(const mixprec_kernels_ *kernels,
+                                                             const mixprec_norm_ *norm) {
+    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_BLOCK_], *to;
+    float mean[MIXPREC_BLOCK_] = {0}, rstd[MIXPREC_BLOCK_] = {0}, mean_g[MIXPREC_BLOCK_] = {0};
+    float along[MIXPREC_BLOCK_] = {0};
     mixprec_columns_ sums[MIXPREC_NORM_SUMS_];
     const size_t rows = norm->group.segments;
-    size_t first, count, step, steps, row, i, j;
+    size_t first, count, row, i, j, gamma_step;
     int pass;
+    (void)kernels;
     for (first = 0; first < norm->groups; first += count) {
         const float *gamma;
-        count = mixprec_min_(norm->groups - first, MIXPREC_COLUMNS_);
-        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count);
-        for (j = 0; j < count; j++) {
-            mean[j] = (double)norm->mean[first + j];
-            rstd[j] = (double)norm->rstd[first + j];
-        }
+        count = mixprec_min_(norm->groups - first, MIXPREC_BLOCK_);
+        gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count, &gamma_step);
+        mixprec_copy_(mean, norm->mean + first, count * sizeof *mean);
+        mixprec_copy_(rstd, norm->rstd + first, count * sizeof *rstd);
+        mixprec_clear_(sums, sizeof sums);
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
-            steps = pass ? 1 : MIXPREC_LANES_;
-            for (step = 0; step < steps; step++) {
-                for (i = 0; i < MIXPREC_NORM_SUMS_ && !pass; i++)
-                    mixprec_begin_lane_(&sums[i]);
-                for (row = mixprec_lane_(step); row < rows; row += steps) {
-                    const size_t index = row * norm->groups + first;
-                    const float *x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
-                    const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
-                    to = pass ? mixprec_place_(dy_buffer, &norm->dx, index, count) : NULL;
-                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                        const mixprec_f64s_ centre = *(const mixprec_f64s_at_ *)(mean + j);
-                        const mixprec_f64s_ scale = *(const mixprec_f64s_at_ *)(rstd + j);
-                        mixprec_f64s_ wide_g, wide_h, wide_dy;
-                        mixprec_f32s_ h, g = MIXPREC_LOAD_F32S_(gamma + j), d = MIXPREC_LOAD_F32S_(dy + j);
-                        mixprec_normalise_(&h, x + j, &centre, &scale);
-                        wide_h = MIXPREC_TO_F64S_(h);
-                        wide_dy = MIXPREC_TO_F64S_(d);
-                        g = MIXPREC_TO_F32S_(wide_dy * MIXPREC_TO_F64S_(g));
-                        if (pass) {
-                            const mixprec_f64s_ mean_g = *(const mixprec_f64s_at_ *)(sums[MIXPREC_G_].at + j);
-                            const mixprec_f64s_ along = *(const mixprec_f64s_at_ *)(sums[MIXPREC_GH_].at + j);
-                            mixprec_norm_gradient_(to + j, &g, &h, &scale, &mean_g, &along);
-                            continue;
-                        }
-                        wide_g = MIXPREC_TO_F64S_(g);
-                        mixprec_add_column_(&sums[MIXPREC_G_], j, &wide_g);
-                        wide_g *= wide_h;
-                        mixprec_add_column_(&sums[MIXPREC_GH_], j, &wide_g);
-                        mixprec_add_column_(&sums[MIXPREC_DY_], j, &wide_dy);
-                        wide_h *= wide_dy;
-                        mixprec_add_column_(&sums[MIXPREC_DYH_], j, &wide_h);
+            for (row = 0; row < rows; row++) {
+                const size_t index = row * norm->groups + first;
+                const float *x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
+                const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
+                to = mixprec_place_(dy_buffer, &norm->dx, index, count);
+                for (j = 0; j < count; j += MIXPREC_FLOATS_) {
+                    const mixprec_floats_ centre = MIXPREC_LOAD_(mean + j), scale = MIXPREC_LOAD_(rstd + j);
+                    mixprec_floats_ h, g, d = MIXPREC_LOAD_(dy + j);
+                    mixprec_normalise_(&h, x + j, &centre, &scale);
+                    MIXPREC_PRODUCT_(g, d, MIXPREC_LOAD_(gamma + j * gamma_step));
+                    if (pass) {
+                        const mixprec_floats_ off = MIXPREC_LOAD_(mean_g + j), slope = MIXPREC_LOAD_(along + j);
+                        mixprec_norm_gradient_(to + j, &g, &h, &scale, &off, &slope);
+                        continue;
                     }
-                    if (pass)
-                        mixprec_write_(&norm->dx, index, to, count);
+                    mixprec_add_column_(&sums[MIXPREC_G_], j, &g);
+                    MIXPREC_PRODUCT_(g, g, h);
+                    mixprec_add_column_(&sums[MIXPREC_GH_], j, &g);
+                    mixprec_add_column_(&sums[MIXPREC_DY_], j, &d);
+                    MIXPREC_PRODUCT_(d, d, h);
+                    mixprec_add_column_(&sums[MIXPREC_DYH_], j, &d);
                 }
+                if (pass)
+                    mixprec_write_(&norm->dx, index, to, count);
                 for (i = 0; i < MIXPREC_NORM_SUMS_ && !pass; i++)
-                    mixprec_end_lane_(&sums[i], step);
+                    mixprec_end_row_(&sums[i], row, rows);
             }
             for (j = 0; j < count && !pass; j++) {
-                sums[MIXPREC_G_].at[j] /= (double)rows;
-                sums[MIXPREC_GH_].at[j] = (double)mixprec_to_f32_(sums[MIXPREC_GH_].at[j] / (double)rows);
+                mean_g[j] = mixprec_to_f32_(sums[MIXPREC_G_].sum[j] / (double)rows);
+                along[j] = mixprec_to_f32_(sums[MIXPREC_GH_].sum[j] / (double)rows);
             }
         }
         for (j = 0; j < count; j++) {
-            mixprec_norm_add_to_(norm->dbeta, first + j, sums[MIXPREC_DY_].at[j]);
-            mixprec_norm_add_to_(norm->dgamma, first + j, sums[MIXPREC_DYH_].at[j]);
+            mixprec_norm_add_to_(norm->dbeta, first + j, sums[MIXPREC_DY_].sum[j]);
+            mixprec_norm_add_to_(norm->dgamma, first + j, sums[MIXPREC_DYH_].sum[j]);
         }
     }
 }
+MIXPREC_BOTH_(mixprec_norm_backward_columns_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm),
+              (kernels, norm))
 
-/* += the gradients of gamma and beta, in f64 for a channel, by element for a row: sums[j] += dy[j], or dy[j] h[j]. */
-MIXPREC_FORCE_INLINE_ void mixprec_norm_add_row_(float *sums, size_t first, const float *dy, const float *h, size_t n) {
-    float buffer[MIXPREC_BLOCK_], *to;
-    const float *from;
-    mixprec_tensor_ t = MIXPREC_ZERO_;
+/* sums[j] += x[j] h[j], n numbers, and nothing beyond them: a row's part of the gradient of gamma. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_products_(float *sums, const float *x, const float *h, size_t n) {
+    const size_t whole = n / MIXPREC_FLOATS_ * MIXPREC_FLOATS_;
+    mixprec_floats_ term;
     size_t j;
-    if (!sums)
-        return;
-    t.data = (char *)sums;
-    t.type = MIXPREC_F32;
-    from = mixprec_view_(buffer, &t, first, n, 0);
-    to = mixprec_place_(buffer, &t, first, n);
-    if (!h)
-        mixprec_add_floats_(to, from, dy, n);
-    for (j = 0; j < n && h; j += MIXPREC_WIDTH_) {
-        const mixprec_f32s_ sum = MIXPREC_LOAD_F32S_(from + j), d = MIXPREC_LOAD_F32S_(dy + j);
-        const mixprec_f32s_ other = MIXPREC_LOAD_F32S_(h + j);
-        mixprec_f64s_ z = MIXPREC_TO_F64S_(sum) + MIXPREC_TO_F64S_(other) * MIXPREC_TO_F64S_(d);
-        MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+    for (j = 0; j < whole; j += MIXPREC_FLOATS_) {
+        MIXPREC_PRODUCT_(term, MIXPREC_LOAD_(x + j), MIXPREC_LOAD_(h + j));
+        MIXPREC_SUM_(term, MIXPREC_LOAD_(sums + j), term);
+        MIXPREC_STORE_(sums + j, term);
     }
-    mixprec_write_(&t, first, to, n);
+    for (; j < n; j++)
+        sums[j] = mixprec_sum_f32_(sums[j], mixprec_product_f32_(x[j], h[j]));
 }
 
-MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_run_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
-    float x_buffer[MIXPREC_BLOCK_], dy_buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_KEPT_], *to, *h, *g;
-    float h_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_], g_kept[MIXPREC_KEPT_ + MIXPREC_FLOATS_];
-    const float *x, *dy = dy_buffer, *gamma; /* set where it is used, which gcc 11 does not see */
+MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernels_ *kernels,
+                                                            const mixprec_norm_ *norm) {
+    float x_buffer[MIXPREC_KEPT_], dy_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], *to;
+    float h[MIXPREC_BLOCK_], g[MIXPREC_BLOCK_];
+    const float *x, *dy, *gamma;
     mixprec_group_ layout = norm->group;
-    size_t group, n = layout.segments * layout.length, i, j, count, index;
+    const int keeps = mixprec_is_kept_(&layout);
+    size_t group, n = layout.segments * layout.length, i, j, k, count, part, index, gamma_step;
     int pass;
-    if (norm->by_group && layout.length == 1) {
-        mixprec_norm_backward_columns_(norm);
-        return;
-    }
+    (void)kernels;
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sums[MIXPREC_NORM_SUMS_][MIXPREC_LANES_] = {{0}};
-        mixprec_f64s_ centre, scale, mean_g, mean_gh;
-        mixprec_spread_(&centre, norm->centred ? (double)norm->mean[group] : 0);
-        mixprec_spread_(&scale, (double)norm->rstd[group]);
-        mixprec_spread_(&mean_g, 0);
-        mixprec_spread_(&mean_gh, 0);
+        double sums[MIXPREC_NORM_SUMS_][MIXPREC_RUN_] = {{0}};
+        mixprec_floats_ centre, scale, mean_g, along;
+        mixprec_spread_(&centre, norm->centred ? norm->mean[group] : 0);
+        mixprec_spread_(&scale, norm->rstd[group]);
         for (pass = 0; pass < (norm->dx.data ? 2 : 1); pass++) {
+            mixprec_spread_(&mean_g, mixprec_to_f32_(mixprec_terms_sum_(sums[MIXPREC_G_]) / (double)n));
+            mixprec_spread_(&along, mixprec_to_f32_(mixprec_terms_sum_(sums[MIXPREC_GH_]) / (double)n));
             for (i = 0; i < n; i += count) {
+                float *x_block = keeps ? x_buffer + i : x_buffer, *dy_block = keeps ? dy_buffer + i : dy_buffer;
                 count = mixprec_group_block_(&layout, i, &index);
-                h = n <= MIXPREC_KEPT_ ? h_kept + i : h_kept;
-                g = n <= MIXPREC_KEPT_ ? g_kept + i : g_kept;
-                if (!pass || n > MIXPREC_KEPT_) {
-                    x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
-                    dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
-                    gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
-                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                        mixprec_f32s_ normalised;
-                        mixprec_normalise_(&normalised, x + j, &centre, &scale);
-                        MIXPREC_STORE_F32S_(h + j, normalised);
+                x = mixprec_kept_view_(x_block, &norm->x, index, count, keeps && pass);
+                dy = mixprec_kept_view_(dy_block, &norm->dy, index, count, keeps && pass);
+                gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count, &gamma_step);
+                to = mixprec_place_(dy_block, &norm->dx, index, count);
+                for (j = 0; j < count; j += part, x += part, dy += part, gamma += part * gamma_step) {
+                    part = mixprec_min_(count - j, MIXPREC_BLOCK_);
+                    for (k = 0; k < part; k += MIXPREC_FLOATS_) {
+                        mixprec_floats_ normalised, product;
+                        mixprec_normalise_(&normalised, x + k, &centre, &scale);
+                        MIXPREC_PRODUCT_(product, MIXPREC_LOAD_(dy + k), MIXPREC_LOAD_(gamma + k * gamma_step));
+                        if (pass)
+                            mixprec_norm_gradient_(to + j + k, &product, &normalised, &scale, &mean_g, &along);
+                        else {
+                            MIXPREC_STORE_(h + k, normalised);
+                            MIXPREC_STORE_(g + k, product);
+                        }
                     }
-                    for (j = 0; j < count; j += MIXPREC_FLOATS_)
-                        MIXPREC_STORE_(g + j, MIXPREC_LOAD_(dy + j) * MIXPREC_LOAD_(gamma + j));
+                    if (pass)
+                        continue;
+                    if (norm->dx.data) {
+                        if (norm->centred)
+                            mixprec_add_terms_(sums[MIXPREC_G_], g, NULL, NULL, part);
+                        mixprec_add_terms_(sums[MIXPREC_GH_], g, h, NULL, part);
+                    }
+                    if (norm->by_group) {
+                        mixprec_add_terms_(sums[MIXPREC_DY_], dy, NULL, NULL, part);
+                        mixprec_add_terms_(sums[MIXPREC_DYH_], dy, h, NULL, part);
+                        continue;
+                    }
+                    if (norm->dbeta)
+                        mixprec_add_floats_(norm->dbeta + i + j, norm->dbeta + i + j, dy, part);
+                    if (norm->dgamma)
+                        mixprec_add_products_(norm->dgamma + i + j, dy, h, part);
                 }
-                if (pass) {
-                    to = mixprec_place_(dy_buffer, &norm->dx, index, count);
-                    for (j = 0; j < count; j += MIXPREC_WIDTH_) {
-                        const mixprec_f32s_ a = MIXPREC_LOAD_F32S_(g + j), b = MIXPREC_LOAD_F32S_(h + j);
-                        mixprec_norm_gradient_(to + j, &a, &b, &scale, &mean_g, &mean_gh);
-                    }
+                if (pass)
                     mixprec_write_(&norm->dx, index, to, count);
-                    continue;
-                }
-                if (norm->dx.data) {
-                    if (norm->centred)
-                        kernels->reduce(sums[MIXPREC_G_], g, NULL, MIXPREC_F32, count, MIXPREC_SUM, 0);
-                    kernels->reduce(sums[MIXPREC_GH_], g, h, MIXPREC_F32, count, MIXPREC_DOT, 0);
-                }
-                if (norm->by_group) {
-                    kernels->reduce(sums[MIXPREC_DY_], dy, NULL, MIXPREC_F32, count, MIXPREC_SUM, 0);
-                    kernels->reduce(sums[MIXPREC_DYH_], dy, h, MIXPREC_F32, count, MIXPREC_DOT, 0);
-                    continue;
-                }
-                mixprec_norm_add_row_(norm->dbeta, i, dy, NULL, count);
-                mixprec_norm_add_row_(norm->dgamma, i, dy, h, count);
             }
-            mixprec_spread_(&mean_g, norm->centred ? mixprec_lanes_sum_(sums[MIXPREC_G_]) / (double)n : 0);
-            mixprec_spread_(&mean_gh, (double)mixprec_to_f32_(mixprec_lanes_sum_(sums[MIXPREC_GH_]) / (double)n));
         }
         if (norm->by_group) {
-            mixprec_norm_add_to_(norm->dbeta, group, mixprec_lanes_sum_(sums[MIXPREC_DY_]));
-            mixprec_norm_add_to_(norm->dgamma, group, mixprec_lanes_sum_(sums[MIXPREC_DYH_]));
+            mixprec_norm_add_to_(norm->dbeta, group, mixprec_terms_sum_(sums[MIXPREC_DY_]));
+            mixprec_norm_add_to_(norm->dgamma, group, mixprec_terms_sum_(sums[MIXPREC_DYH_]));
         }
     }
 }
-MIXPREC_BOTH_(mixprec_norm_backward_run_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm), (kernels, norm))
+MIXPREC_BOTH_(mixprec_norm_backward_groups_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm),
+              (kernels, norm))
+static void mixprec_norm_backward_run_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
+    if (norm->by_group && norm->group.length == 1)
+        mixprec_norm_backward_columns_(kernels, norm);
+    else
+        mixprec_norm_backward_groups_(kernels, norm);
+}
 
 /* ---- bias, embedding, dropout ---- */
 
 MIXPREC_FORCE_INLINE_ void mixprec_bias_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y, mixprec_tensor_ x,
                                                 mixprec_tensor_ bias, size_t rows, size_t columns) {
-    float x_buffer[MIXPREC_BLOCK_], add_buffer[MIXPREC_BLOCK_], *to;
+    float x_buffer[MIXPREC_KEPT_], add_buffer[MIXPREC_KEPT_], *to;
     const float *from, *add = add_buffer;
     size_t row, i, count;
     (void)kernels;
     for (row = 0; row < rows; row++)
         for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-            if (row == 0 || columns > MIXPREC_BLOCK_) /* else it is still there */
+            count = mixprec_min_(columns - i, MIXPREC_KEPT_);
+            if (row == 0 || columns > MIXPREC_KEPT_) /* else it is still there */
                 add = mixprec_exact_view_(add_buffer, &bias, i, count);
             from = mixprec_exact_view_(x_buffer, &x, row * columns + i, count);
             to = mixprec_exact_place_(x_buffer, &y, row * columns + i);

@@ -77,7 +77,7 @@ static const struct {
     {"softmax-backward", run_softmax_backward, 0},
     {"cross-entropy", run_cross_entropy, 0},
     {"layer-norm", run_layer_norm, 2},
-    {"layer-norm-backward", run_layer_norm_backward, 0},
+    {"layer-norm-backward", run_layer_norm_backward, 3},
     {"rms-norm", run_rms_norm, 0},
     {"rms-norm-backward", run_rms_norm_backward, 0},
     {"batch-norm", run_batch_norm, 0},
