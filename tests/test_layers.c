@@ -467,6 +467,24 @@ static void test_softmax(void) {
     }
 }
 
+/* The gradient of a narrow softmax in several blocks: that of the same numbers in f32. */
+static void test_narrow_softmax_gradient(void) {
+    enum { N = 1000 };
+    static uint16_t narrow[N];
+    static float wide[N], dy[N], got[2][N];
+    int i;
+    for (i = 0; i < N; i++) {
+        wide[i] = (float)random_u32() / 4294967296.0f;
+        dy[i] = (float)random_normal();
+    }
+    mixprec_convert(narrow, MIXPREC_BF16, wide, MIXPREC_F32, N);
+    mixprec_convert(wide, MIXPREC_F32, narrow, MIXPREC_BF16, N);
+    CHECK(mixprec_softmax_backward(got[0], MIXPREC_F32, dy, MIXPREC_F32, narrow, MIXPREC_BF16, 1, N) == MIXPREC_OK &&
+              mixprec_softmax_backward(got[1], MIXPREC_F32, dy, MIXPREC_F32, wide, MIXPREC_F32, 1, N) == MIXPREC_OK &&
+              !memcmp(got[0], got[1], sizeof *got),
+          "a narrow softmax has another gradient");
+}
+
 /* Small probabilities have few ulp of error, too, subnormal ones included; in rows of every length. */
 static void test_softmax_accuracy(void) {
     static const size_t lengths[] = {1, 7, 256, 300, 1024, 1031, MOST};
@@ -1669,6 +1687,7 @@ int main(int argc, char **argv) {
         {"layers: activations and their gradients", test_activations},
         {"layers: slopes far from zero", test_slopes},
         {"layers: softmax, log-softmax and the gradient", test_softmax},
+        {"layers: the gradient of a narrow softmax", test_narrow_softmax_gradient},
         {"layers: softmax within 2 ulp", test_softmax_accuracy},
         {"layers: softmax under a mask and the gradient", test_masked_softmax},
         {"layers: cross-entropy and its gradient", test_cross_entropy},
