@@ -1634,8 +1634,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    gradient of softmax, element i of a row, or of what one image has of a channel, goes to lane i % 8; a lane adds eight
    terms in f32, from +0 on, and these sums in f64; lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel
    share one lane. The bits are the same on every instruction set and compiler. Nothing is allocated; blocks wait on the
-   stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with
-   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with MIXPREC_NO_STDLIB). Matrices are
+   rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -2508,28 +2508,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_scale_several_(mixprec_floats_ *y, const mixp
 }
 
 /* ---- elementary functions of one number ---- */
-
-/* For |x| <= 600, as above: r = x - n ln 2; the polynomial is within 5e-12 of exp(r). */
-MIXPREC_NOINLINE_ double mixprec_exp_f64_(double x) {
-    static const double c[] = {2.4876120195296458e-05,
-                               0.00019899288091186414,
-                               0.0013888824238576072,
-                               0.0083332984659013719,
-                               0.041666666853361248,
-                               0.16666666719042701,
-                               0.49999999999910231,
-                               1.0,
-                               1.0};
-    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
-    double hidden = shift, n, scale;
-    MIXPREC_KEEP_(hidden);
-    n = mixprec_times_(x, 1.4426950408889634) + hidden;
-    MIXPREC_KEEP_(n);
-    scale = mixprec_f64_from_bits_((mixprec_f64_bits_(n) + 1023) << 52);
-    n -= shift;
-    MIXPREC_KEEP_(n); /* -ffast-math would multiply first, and lose all digits */
-    return scale * mixprec_polynomial_(c, 9, x - mixprec_times_(n, 0.69314718055994531));
-}
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh
    s, s = (m - 1) / (m + 1), by its series. */
@@ -12643,7 +12621,8 @@ MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
 enum { MIXPREC_RUN_ = 8, MIXPREC_RUNS_ = MIXPREC_RUN_ * MIXPREC_RUN_ };
 
 /* x, or (x - *centre)^2 where that is not NULL, or x y where that is not. */
-MIXPREC_FORCE_INLINE_ void mixprec_term_(mixprec_floats_ *term, const float *x, const float *y, const float *centre) {
+MIXPREC_FORCE_INLINE_ void mixprec_term_(mixprec_floats_ *term, const float *x, const float *y,
+                                         const mixprec_floats_ *centre) {
     *term = MIXPREC_LOAD_(x);
     if (centre) {
         MIXPREC_SUM_(*term, *term, -*centre);
@@ -12651,6 +12630,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_term_(mixprec_floats_ *term, const float *x, 
     } else if (y)
         MIXPREC_PRODUCT_(*term, *term, MIXPREC_LOAD_(y));
 }
+/* lanes += the sums of a run. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_run_(mixprec_f64s_ *lanes, const float *run) {
     size_t j;
     MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) {
@@ -12660,7 +12640,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_run_(mixprec_f64s_ *lanes, const float *r
 }
 /* lanes += such terms: a block of a row, or all that an image has of a channel. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double lanes[MIXPREC_RUN_], const float *x, const float *y,
-                                              const float *centre, size_t n) {
+                                              const mixprec_floats_ *centre, size_t n) {
     static const float zeros[MIXPREC_RUN_] = {0};
     mixprec_floats_ sums[MIXPREC_RUN_ / MIXPREC_FLOATS_], term;
     mixprec_f64s_ wide[MIXPREC_RUN_ / MIXPREC_WIDTH_];
@@ -13133,11 +13113,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(mixprec_columns_ *sums, const
     for (row = 0; row < rows; row++) {
         const float *x = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count, 0);
         for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-            mixprec_floats_ term = MIXPREC_LOAD_(x + j);
-            if (centre) {
-                MIXPREC_SUM_(term, term, -MIXPREC_LOAD_(centre + j));
-                MIXPREC_PRODUCT_(term, term, term);
-            }
+            mixprec_floats_ term, off;
+            if (centre)
+                off = MIXPREC_LOAD_(centre + j);
+            mixprec_term_(&term, x + j, NULL, centre ? &off : NULL);
             mixprec_add_column_(sums, j, &term);
         }
         mixprec_end_row_(sums, row, rows);
@@ -13217,7 +13196,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
                 if (pass == MEAN)
                     mixprec_add_terms_(lanes, x, NULL, NULL, count);
                 else if (pass == VARIANCE)
-                    mixprec_add_terms_(lanes, x, NULL, &mean, count);
+                    mixprec_add_terms_(lanes, x, NULL, &centre, count);
                 else {
                     /* The next row: no CPU sees it coming after several passes over one. In DRAM layer norm of f32
                        takes 1.2 cycles for an element, not 2.2 (Zen 4); in the backward pass it gains nothing. */

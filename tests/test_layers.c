@@ -236,11 +236,7 @@ static void test_elementary(void) {
             }
         }
     for (f = 0; f < (test_quick ? 10000 : 1000000); f++) {
-        double at = (random_u32() / 4294967296.0 - 0.5) * (f % 2 ? 1200 : 1);
         double z = ldexp(1 + random_u32() / 4294967296.0, f % 4 ? (int)(random_u32() % 2000) - 1000 : -(f % 8 / 4));
-        long double exact = expl((long double)at); /* named: tcc divides by a call wrongly */
-        double error = (double)((long double)mixprec_exp_f64_(at) - exact);
-        CHECK(fabs(error) < 5e-12 * (double)exact, "exp(%a): %a", at, mixprec_exp_f64_(at));
         CHECK(fabs(mixprec_log_f64_(z) - (double)logl((long double)z)) <= 1e-11 * fabs(log(z)), "log(%a): %a", z,
               mixprec_log_f64_(z));
     }
@@ -1679,7 +1675,7 @@ int main(int argc, char **argv) {
         const char *name;
         void (*run)(void);
     } tests[] = {
-        {"layers: activations and their slopes, every float of some binades, exp and log", test_elementary},
+        {"layers: activations and their slopes, every float of some binades, log", test_elementary},
         {"layers: activations of Inf, NaN and zeros", test_special_values},
         {"layers: ReLU of every code of f16 and bf16", test_relu_codes},
         {"layers: square roots", test_sqrt},
