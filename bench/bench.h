@@ -142,7 +142,7 @@ typedef void bench_stream_fn(const bench_stream *row, void *dst, const void *src
 /* Measures each row in L1, L2 and DRAM, on every path, beside a loop that only loads and stores as many bytes. */
 void bench_streams(const char *suite, const char *title, const bench_stream *rows, int count, bench_stream_fn *call);
 
-/* ---- peers: other libraries' GEMM, when the build found them ---- */
+/* ---- peers: other libraries' GEMM and layers, when the build found them ---- */
 
 typedef struct bench_peer {
     const char *name, *core; /* "OpenBLAS", and which of its kernels it chose */
@@ -152,6 +152,20 @@ typedef struct bench_peer {
 } bench_peer;
 
 int bench_peers(const bench_peer **peers); /* returns their number */
+
+/* A layer of bench_layers.c, as other libraries know it: gamma, beta and statistics in f32. */
+typedef struct bench_layer {
+    const char *name;
+    mixprec_dtype dtype;
+    size_t rows, columns;
+    void *out;
+    const void *x, *gradient;
+    const float *gamma, *beta;
+    float *mean, *variance, *sums[2]; /* one for a row; gradients of gamma and beta */
+} bench_layer;
+
+/* Fills in timing's key and run, which holds until the next call; returns 0 when a peer has such a layer. */
+int bench_peer_layer(bench_timing *timing, const bench_layer *layer);
 
 /* Starts the program again where a peer needs another environment than it has. Call it before anything else. */
 void bench_restart_for_peers(char **argv);

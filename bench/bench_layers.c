@@ -89,79 +89,129 @@ static const struct {
     {"dropout", run_dropout, 0},
 };
 
+static const char *const places[] = {"L2", "DRAM"};
+
 /* ---- a row ---- */
 
-/* Cycles for an element, from the L2 cache or from DRAM; also the gigabytes per second there. */
-static double measure(int number, mixprec_dtype type, const char *where, size_t bytes, double *rate) {
-    const size_t size = mixprec_dtype_size(type), n = bytes / (ARRAYS * size) / (64 * COLUMNS) * (64 * COLUMNS);
-    bench_timing timing;
-    layer_run run;
+/* Whether the peer computes the same layer: no result is further from the library's than its polynomials and the format
+   of the tensors may put it. */
+static int agrees(const layer_run *run, const bench_timing *own, const bench_timing *peer) {
+    const size_t n = run->rows * COLUMNS;
+    double *values = bench_alloc(2 * n * sizeof(*values)), worst = 0;
+    size_t i;
+    own->run(own->context);
+    bench_check(mixprec_convert(values, MIXPREC_F64, OUT, n));
+    peer->run(peer->context);
+    bench_check(mixprec_convert(values + n, MIXPREC_F64, OUT, n));
+    for (i = 0; i < n; i++)
+        worst = fmax(worst, fabs(values[i] - values[n + i]) / fmax(1, fabs(values[i])));
+    free(values);
+    return worst < (run->type == MIXPREC_F32 ? 1e-3 : 2e-2);
+}
+
+/* Prints the cycles for an element, the library's and a peer's, and, for tensors in DRAM, the library's GB/s. */
+static void measure(int number, mixprec_dtype type, int place) {
+    const size_t bytes = place ? bench_dram_bytes() : bench_machine.l2_bytes * 3 / 4;
+    const size_t size = mixprec_dtype_size(type), rows = bytes / (ARRAYS * size * COLUMNS) / 64 * 64;
+    const size_t n = rows * COLUMNS;
     unsigned char *memory = bench_alloc((ARRAYS * n + 2 * COLUMNS) * size);
-    double *values = bench_alloc(n * sizeof(*values)), cycles;
+    float *floats = bench_alloc((4 * rows + 6 * COLUMNS) * sizeof(*floats)), *next = floats;
+    double *values = bench_alloc(n * sizeof(*values)), cycles[2], rates[2];
+    int32_t *targets = bench_alloc(rows * sizeof(*targets));
+    bench_timing timings[2];
+    bench_layer layer;
+    layer_run run;
     char name[64];
     size_t i;
-    int k;
-    run.type = type;
-    run.rows = n / COLUMNS;
+    int k, count = 1;
+    memset(timings, 0, sizeof(timings));
     bench_normals(values, n, 1);
     for (k = 0; k < ARRAYS; k++) {
         run.arrays[k] = memory + (size_t)k * n * size;
         bench_check(mixprec_convert(run.arrays[k], type, values, MIXPREC_F64, n));
     }
+    run.type = type;
+    run.rows = rows;
     run.gamma = memory + ARRAYS * n * size;
     run.beta = run.gamma + COLUMNS * size;
     bench_check(mixprec_convert(run.gamma, type, values, MIXPREC_F64, 2 * COLUMNS));
-    run.mean = bench_alloc((3 * n / COLUMNS + 4 * COLUMNS) * sizeof(float));
-    run.rstd = run.mean + n / COLUMNS + COLUMNS;
-    run.losses = run.rstd + n / COLUMNS + COLUMNS;
-    run.sums[0] = run.losses + n / COLUMNS;
-    run.sums[1] = run.sums[0] + COLUMNS;
-    memset(run.mean, 0, (3 * n / COLUMNS + 4 * COLUMNS) * sizeof(float));
-    run.targets = bench_alloc(run.rows * sizeof(*run.targets));
-    for (i = 0; i < run.rows; i++)
-        run.targets[i] = (int32_t)(run.rows / 2 - 1 - i % (run.rows / 2));
-    snprintf(name, sizeof(name), "%s/%s", cases[number].name, where);
-    memset(&timing, 0, sizeof(timing));
-    timing.run = cases[number].run;
-    timing.context = &run;
-    timing.limit = bench_clock_limit();
-    timing.key = bench_key_of("layers", name, type, mixprec_isa_best());
-    bench_measure(&timing, 1);
-    cycles = timing.limit_work / (double)n;
-    bench_record(&timing.key, "cycles_per_element", cycles);
-    bench_record(&timing.key, "elements_per_s", (double)n / timing.best);
-    *rate = 1e-9 * (double)(n * size) * cases[number].moved / timing.best;
-    if (cases[number].moved)
-        bench_record(&timing.key, "gb_per_s", *rate);
-    free(run.targets);
-    free(run.mean);
+    layer.gamma = next;
+    layer.beta = next + COLUMNS;
+    bench_check(mixprec_convert(next, MIXPREC_F32, run.gamma, type, 2 * COLUMNS));
+    next += 2 * COLUMNS;
+    for (i = 0; i < 4 * rows + 4 * COLUMNS; i++)
+        next[i] = 1;
+    for (k = 0; k < 2; k++, next += COLUMNS)
+        layer.sums[k] = run.sums[k] = next;
+    run.losses = next;
+    layer.variance = next += rows;
+    layer.mean = run.mean = next += rows;
+    run.rstd = next + rows + COLUMNS;
+    run.targets = targets;
+    for (i = 0; i < rows; i++)
+        targets[i] = (int32_t)(rows / 2 - 1 - i % (rows / 2));
+    layer.name = cases[number].name;
+    layer.dtype = type;
+    layer.rows = strstr(layer.name, "-64") ? n / 64 : rows;
+    layer.columns = n / layer.rows;
+    layer.out = run.arrays[0];
+    layer.x = run.arrays[1];
+    layer.gradient = run.arrays[2];
+    snprintf(name, sizeof(name), "%s/%s", layer.name, places[place]);
+    timings[0].run = cases[number].run;
+    timings[0].context = &run;
+    timings[0].key = bench_key_of("layers", name, type, mixprec_isa_best());
+    if (bench_peer_layer(&timings[1], &layer) == 0) {
+        timings[1].key.name = name;
+        if (agrees(&run, &timings[0], &timings[1]))
+            count = 2;
+        else
+            fprintf(stderr, "bench: %s computes another %s\n", timings[1].key.impl, layer.name);
+    }
+    timings[0].limit = timings[1].limit = bench_clock_limit();
+    bench_measure(timings, count);
+    for (k = 0; k < count; k++) {
+        rates[k] = 1e-9 * (double)(n * size) * cases[number].moved / timings[k].best;
+        cycles[k] = timings[k].limit_work / (double)n;
+        bench_record(&timings[k].key, "cycles_per_element", cycles[k]);
+        bench_record(&timings[k].key, "elements_per_s", (double)n / timings[k].best);
+        if (cases[number].moved)
+            bench_record(&timings[k].key, "gb_per_s", rates[k]);
+    }
+    printf(place && type == MIXPREC_F32 ? " %8.2f" : " %7.2f", cycles[0]);
+    if (place)
+        printf(" %5.1f", rates[0]);
+    if (count == 2)
+        printf(" %7.2f", cycles[1]);
+    else
+        printf(" %7s", "-");
+    free(targets);
+    free(floats);
     free(values);
     free(memory);
-    return cycles;
 }
 
 void bench_layers(void) {
     static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_BF16};
-    static const char *const places[] = {"L2", "DRAM"};
     int i, t, place, begun = 0;
     for (i = 0; i < COUNT_OF(cases); i++) {
         int row = 0;
         for (place = 0; place < (cases[i].moved ? 2 : 1); place++)
             for (t = 0; t < COUNT_OF(types); t++) {
                 char name[64];
-                double rate, cycles;
                 snprintf(name, sizeof(name), "%s/%s", cases[i].name, places[place]);
                 if (!bench_wanted("layers", name, mixprec_dtype_name(types[t])))
                     continue;
-                if (!begun++)
-                    printf("\nLayers: cycles for an element, rows of 1,024, one thread; in DRAM also GB/s\n");
+                if (!begun++) {
+                    printf(
+                        "\nLayers: cycles for an element, rows of 1,024, one thread; beside them a peer's for the same "
+                        "layer\n");
+                    printf("  %-20s %7s %7s %7s %7s %8s %5s %7s %7s %5s %7s\n", "", "L2 f32", "peer", "bf16", "peer",
+                           "DRAM f32", "GB/s", "peer", "bf16", "GB/s", "peer");
+                }
                 if (!row++)
                     printf("  %-20s", cases[i].name);
-                cycles = measure(i, types[t], places[place],
-                                 place ? bench_dram_bytes() : bench_machine.l2_bytes * 3 / 4, &rate);
-                printf("  %s %s %6.2f", places[place], mixprec_dtype_name(types[t]), cycles);
-                if (place)
-                    printf(" (%.1f GB/s)", rate);
+                measure(i, types[t], place);
             }
         if (row)
             printf("\n");

@@ -1,6 +1,6 @@
-/* Other libraries' matrix products, as rows beside the library's own. Each takes part when the build defined its macro:
-   BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN. With BENCH_PROBE this file is a program of its own, the build's probe, that
-   ends with 0 when what it was built with works. */
+/* Other libraries' matrix products and layers, beside the library's own. Each library takes part when the build defined
+   its macro: BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN. With BENCH_PROBE this file is a program of its own, the build's
+   probe, that ends with 0 when what it was built with works. */
 #define _POSIX_C_SOURCE 200809L /* setenv; blis.h wants the barriers of pthread.h */
 #include "bench.h"
 
@@ -97,6 +97,12 @@ typedef struct onednn_matmul {
 static dnnl_engine_t onednn_engine;
 static dnnl_stream_t onednn_stream;
 
+static int onednn_begin(void) {
+    return !onednn_engine &&
+           (dnnl_engine_create(&onednn_engine, dnnl_cpu, 0) != dnnl_success ||
+            dnnl_stream_create(&onednn_stream, onednn_engine, dnnl_stream_default_flags) != dnnl_success);
+}
+
 /* What a former shape had is not freed: a handful in a run. */
 static int onednn_prepare(onednn_matmul *matmul, dnnl_data_type_t type) {
     dnnl_dim_t m = (dnnl_dim_t)matmul->m, n = (dnnl_dim_t)matmul->n, k = (dnnl_dim_t)matmul->k;
@@ -106,9 +112,7 @@ static int onednn_prepare(onednn_matmul *matmul, dnnl_data_type_t type) {
     a_dims[0] = m, a_dims[1] = k, a_strides[0] = k, a_strides[1] = 1;
     b_dims[0] = k, b_dims[1] = n, b_strides[0] = matmul->tb ? 1 : n, b_strides[1] = matmul->tb ? k : 1;
     c_dims[0] = m, c_dims[1] = n, c_strides[0] = n, c_strides[1] = 1;
-    if (!onednn_engine &&
-        (dnnl_engine_create(&onednn_engine, dnnl_cpu, 0) != dnnl_success ||
-         dnnl_stream_create(&onednn_stream, onednn_engine, dnnl_stream_default_flags) != dnnl_success))
+    if (onednn_begin())
         return 1;
     {
 #if DNNL_VERSION_MAJOR >= 3
@@ -171,6 +175,152 @@ static int onednn_f16(mixprec_transpose tb, size_t m, size_t n, size_t k, const 
     return onednn_narrow(&matmul, dnnl_f16, tb, m, n, k, a, b, c);
 }
 
+/* ---- its layers ---- */
+
+static const struct {
+    const char *name;
+    enum { ELTWISE, SOFTMAX, LAYER_NORM } kind;
+    int backward;
+    dnnl_alg_kind_t algorithm;
+} onednn_layers[] = {
+    {"relu", ELTWISE, 0, dnnl_eltwise_relu},
+    {"relu-backward", ELTWISE, 1, dnnl_eltwise_relu},
+    {"gelu", ELTWISE, 0, dnnl_eltwise_gelu_erf},
+    {"gelu-backward", ELTWISE, 1, dnnl_eltwise_gelu_erf},
+    {"gelu-tanh", ELTWISE, 0, dnnl_eltwise_gelu_tanh},
+    {"gelu-tanh-backward", ELTWISE, 1, dnnl_eltwise_gelu_tanh},
+    {"silu", ELTWISE, 0, dnnl_eltwise_swish},
+    {"silu-backward", ELTWISE, 1, dnnl_eltwise_swish},
+    {"tanh", ELTWISE, 0, dnnl_eltwise_tanh},
+    {"tanh-backward", ELTWISE, 1, dnnl_eltwise_tanh},
+    {"softmax", SOFTMAX, 0, dnnl_softmax_accurate},
+    {"softmax-64", SOFTMAX, 0, dnnl_softmax_accurate},
+    {"softmax-backward", SOFTMAX, 1, dnnl_softmax_accurate},
+    {"log-softmax", SOFTMAX, 0, dnnl_softmax_log},
+    {"layer-norm", LAYER_NORM, 0, dnnl_alg_kind_undef},
+    {"layer-norm-backward", LAYER_NORM, 1, dnnl_alg_kind_undef},
+};
+
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t onednn_shape;
+#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_create_with_tag(&(shape), count, sizes, type, tag)
+#else
+typedef dnnl_memory_desc_t onednn_shape[1]; /* a pointer where it is an argument, as above */
+#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_init_by_tag(shape, count, sizes, type, tag)
+#endif
+
+/* Describes the layer, forward where `forward` is NULL, else backward. */
+static int onednn_describe(dnnl_primitive_desc_t *description, int layer, const onednn_shape data,
+                           const onednn_shape statistics, const dnnl_primitive_desc_t *forward) {
+    const dnnl_alg_kind_t algorithm = onednn_layers[layer].algorithm;
+    const float alpha = algorithm == dnnl_eltwise_swish; /* x sigmoid(alpha x); of ReLU the slope below 0 */
+    const unsigned flags = dnnl_use_scale | dnnl_use_shift;
+#if DNNL_VERSION_MAJOR >= 3
+    dnnl_status_t status = dnnl_unimplemented;
+    if (onednn_layers[layer].kind == ELTWISE)
+        status = forward ? dnnl_eltwise_backward_primitive_desc_create(description, onednn_engine, algorithm, data,
+                                                                       data, data, alpha, 0, *forward, NULL)
+                         : dnnl_eltwise_forward_primitive_desc_create(description, onednn_engine, dnnl_forward_training,
+                                                                      algorithm, data, data, alpha, 0, NULL);
+    else if (onednn_layers[layer].kind == SOFTMAX)
+        status = forward ? dnnl_softmax_backward_primitive_desc_create(description, onednn_engine, algorithm, data,
+                                                                       data, data, 1, *forward, NULL)
+                         : dnnl_softmax_forward_primitive_desc_create(description, onednn_engine, dnnl_forward_training,
+                                                                      algorithm, data, data, 1, NULL);
+    else
+        status = forward
+                     ? dnnl_layer_normalization_backward_primitive_desc_create(description, onednn_engine,
+                                                                               dnnl_backward, data, data, data,
+                                                                               statistics, 1e-5f, flags, *forward, NULL)
+                     : dnnl_layer_normalization_forward_primitive_desc_create(description, onednn_engine,
+                                                                              dnnl_forward_training, data, data,
+                                                                              statistics, 1e-5f, flags, NULL);
+    return status != dnnl_success;
+#else
+    union {
+        dnnl_eltwise_desc_t eltwise;
+        dnnl_softmax_v2_desc_t softmax;
+        dnnl_layer_normalization_desc_t norm;
+    } u;
+    dnnl_status_t status;
+    if (onednn_layers[layer].kind == ELTWISE)
+        status = forward ? dnnl_eltwise_backward_desc_init(&u.eltwise, algorithm, data, data, alpha, 0)
+                         : dnnl_eltwise_forward_desc_init(&u.eltwise, dnnl_forward_training, algorithm, data, alpha, 0);
+    else if (onednn_layers[layer].kind == SOFTMAX)
+        status = forward
+                     ? dnnl_softmax_v2_backward_desc_init(&u.softmax, algorithm, data, data, data, 1)
+                     : dnnl_softmax_v2_forward_desc_init(&u.softmax, dnnl_forward_training, algorithm, data, data, 1);
+    else
+        status = forward ? dnnl_layer_normalization_backward_desc_init(&u.norm, dnnl_backward, data, data, statistics,
+                                                                       1e-5f, flags)
+                         : dnnl_layer_normalization_forward_desc_init(&u.norm, dnnl_forward_training, data, statistics,
+                                                                      1e-5f, flags);
+    return status != dnnl_success ||
+           dnnl_primitive_desc_create(description, &u, NULL, onednn_engine, forward ? *forward : NULL) != dnnl_success;
+#endif
+}
+
+enum { ONEDNN_ARGUMENTS = 10 };
+static struct {
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t arguments[ONEDNN_ARGUMENTS];
+} onednn_layer;
+
+static void onednn_run_layer(void *context) {
+    (void)context;
+    if (dnnl_primitive_execute(onednn_layer.primitive, onednn_stream, ONEDNN_ARGUMENTS, onednn_layer.arguments) !=
+            dnnl_success ||
+        dnnl_stream_wait(onednn_stream) != dnnl_success) {
+        fprintf(stderr, "bench: oneDNN could not run a layer that it had made\n");
+        exit(1);
+    }
+}
+
+/* As with products, what a former layer had is not freed. */
+static int onednn_prepare_layer(const bench_layer *x) {
+    const dnnl_data_type_t type = x->dtype == MIXPREC_F32 ? dnnl_f32 : dnnl_bf16;
+    const dnnl_dims_t sizes = {(dnnl_dim_t)x->rows, (dnnl_dim_t)x->columns}, columns = {(dnnl_dim_t)x->columns};
+    enum { TENSOR, ROWS, COLUMNS };
+    onednn_shape shapes[3];
+    dnnl_primitive_desc_t forward = NULL, backward = NULL;
+    int layer, i;
+    for (layer = 0; layer < COUNT_OF(onednn_layers) && strcmp(onednn_layers[layer].name, x->name); layer++)
+        ;
+    if (layer == COUNT_OF(onednn_layers) || (x->dtype != MIXPREC_F32 && x->dtype != MIXPREC_BF16) || onednn_begin() ||
+        ONEDNN_SHAPE(shapes[TENSOR], 2, sizes, type, dnnl_ab) != dnnl_success ||
+        ONEDNN_SHAPE(shapes[ROWS], 1, sizes, dnnl_f32, dnnl_a) != dnnl_success ||
+        ONEDNN_SHAPE(shapes[COLUMNS], 1, columns, dnnl_f32, dnnl_a) != dnnl_success ||
+        onednn_describe(&forward, layer, shapes[TENSOR], shapes[ROWS], NULL) ||
+        (onednn_layers[layer].backward && onednn_describe(&backward, layer, shapes[TENSOR], shapes[ROWS], &forward)) ||
+        dnnl_primitive_create(&onednn_layer.primitive, backward ? backward : forward) != dnnl_success)
+        return 1;
+    {
+        /* a layer ignores what it does not know; the gradient of softmax is computed from its result */
+        const struct {
+            int name, shape;
+            const void *memory;
+        } arguments[ONEDNN_ARGUMENTS] = {
+            {DNNL_ARG_SRC, TENSOR, x->x},
+            {DNNL_ARG_DST, TENSOR, backward ? x->x : x->out},
+            {DNNL_ARG_DIFF_DST, TENSOR, x->gradient},
+            {DNNL_ARG_DIFF_SRC, TENSOR, x->out},
+            {DNNL_ARG_SCALE, COLUMNS, x->gamma},
+            {DNNL_ARG_SHIFT, COLUMNS, x->beta},
+            {DNNL_ARG_MEAN, ROWS, x->mean},
+            {DNNL_ARG_VARIANCE, ROWS, x->variance},
+            {DNNL_ARG_DIFF_SCALE, COLUMNS, x->sums[0]},
+            {DNNL_ARG_DIFF_SHIFT, COLUMNS, x->sums[1]},
+        };
+        for (i = 0; i < ONEDNN_ARGUMENTS; i++) {
+            onednn_layer.arguments[i].arg = arguments[i].name;
+            if (dnnl_memory_create(&onednn_layer.arguments[i].memory, shapes[arguments[i].shape], onednn_engine,
+                                   (void *)arguments[i].memory) != dnnl_success)
+                return 1;
+        }
+    }
+    return 0;
+}
+
 static const char *onednn_core(void) {
     static char text[24];
     const dnnl_version_t *version = dnnl_version();
@@ -217,6 +367,21 @@ int main(void) {
     return peers[0].gemm(MIXPREC_NO_TRANS, 1, 1, 1, a, a, c); /* 0 is 0 in every format */
 }
 #else
+int bench_peer_layer(bench_timing *timing, const bench_layer *layer) {
+#ifdef BENCH_ONEDNN
+    omp_set_num_threads(1);
+    timing->key = bench_key_of("layers", layer->name, layer->dtype, MIXPREC_ISA_AUTO);
+    timing->key.isa = onednn_core();
+    timing->key.impl = "oneDNN";
+    timing->run = onednn_run_layer;
+    return onednn_prepare_layer(layer);
+#else
+    (void)timing;
+    (void)layer;
+    return 1;
+#endif
+}
+
 /* OpenBLAS may run kernels for AVX2 although the CPU has AVX-512: when OPENBLAS_CORETYPE, left in the environment, says
    so, or when it is older than the CPU. It reads the variable when it is loaded, so the program starts over, at first
    without it; if that does not help, with the kernels of the first CPU that had AVX-512. */
