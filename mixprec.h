@@ -1629,13 +1629,12 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 #ifndef MIXPREC_NO_LAYERS
 /* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
    (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the IEEE overflow policy, so
-   that an overflow of a gradient reaches the scaler as Inf or NaN. Sums of softmax and of losses are in f64: element i
-   of a row goes to lane i % 32, and the lanes are added as in mixprec_sum. In the sums of normalisation, and of the
-   gradient of softmax, element i of a row, or of what one image has of a channel, goes to lane i % 8; a lane adds eight
-   terms in f32, from +0 on, and these sums in f64; lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel
-   share one lane. The bits are the same on every instruction set and compiler. Nothing is allocated; blocks wait on the
-   stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with MIXPREC_NO_STDLIB). Matrices are
-   rows x columns, without gaps.
+   that an overflow of a gradient reaches the scaler as Inf or NaN. In sums, element i of a row, or of what one image
+   has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those of normalisation, and of
+   the gradient of softmax, add eight terms in f32, from +0 on, and these sums in f64. Lanes l and l + 4 are added, then
+   l + 2, l + 1. Images of one pixel share one lane. The bits are the same on every instruction set and compiler.
+   Nothing is allocated; blocks wait on the stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB
+   with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1658,7 +1657,7 @@ MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_
                                                      mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
                                                      size_t n, mixprec_activation activation);
 
-/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 2 ulp of f32; log_softmax is the
+/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 3 ulp of f32; log_softmax is the
    logarithm of that, with an absolute error below 2^-23 (that of the exps) and the last rounding. A row that contains
    NaN or +Inf, or nothing but -Inf, becomes NaN. */
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
@@ -2450,53 +2449,47 @@ MIXPREC_FORCE_INLINE_ void mixprec_polynomial_of_several_(mixprec_floats_ *sum, 
     MIXPREC_SUM_(*sum, high, low);
 }
 
-/* exp(hi + lo) = 2^n (1 + *rest), n the integer next to hi / ln 2, |hi| < 120, |lo| < 0.06, or lo NULL. *rest is
-   r + r^2 times a polynomial of minimax error (Remez), 2^-33 of exp(r), but is rounded itself. With ln 2 = C1 + C2, C1
-   short, n C1 is exact, and so is hi - n C1 (Cody, Waite: Software Manual for the Elementary Functions, 1980).
-   MIXPREC_POWER_(*power, k) is 2^(n + k), from 0, standing for 2^-127, to 2^127. */
-#define MIXPREC_POWER_(power, k) MIXPREC_FLOATS_OF_((MIXPREC_CODES_(power) + (127 + (k))) << 23)
-MIXPREC_FORCE_INLINE_ void mixprec_exp_parts_(mixprec_floats_ *power, mixprec_floats_ *rest, const mixprec_floats_ *hi,
-                                              const mixprec_floats_ *lo) {
-    static const float c[] = {1.97656176e-4f, 1.39362249e-3f, 8.33354425e-3f, 4.16664518e-2f, 0.166666657f, 0.5f};
-    const float shift = 12582912; /* 1.5 * 2^23: a sum with it has n in its low bits */
-    float hidden = shift;         /* -ffast-math would fold n + shift - shift */
-    mixprec_floats_ x, r, y, p;
-    MIXPREC_KEEP_(hidden);
-    MIXPREC_PRODUCT_(x, *hi, 1.44269502f);
-    MIXPREC_SUM_(x, x, hidden);
-    *power = x;
-    MIXPREC_SUM_(x, x, -shift);
-    MIXPREC_PRODUCT_(r, x, -0.693359375f);
-    MIXPREC_PRODUCT_(x, x, 2.12194440e-4f);
-    MIXPREC_SUM_(*rest, *hi, r);
-    if (lo) {
-        MIXPREC_SUM_(x, x, *lo);
-    }
-    MIXPREC_SUM_(r, *rest, x);
-    MIXPREC_PRODUCT_(y, r, r);
-    mixprec_polynomial_of_several_(&p, c, 6, &r, &y);
-    MIXPREC_PRODUCT_(p, p, y);
-    MIXPREC_SUM_(p, p, x);
-    MIXPREC_SUM_(*rest, *rest, p);
-}
-/* The same for n pairs: hi becomes rest, and lo, which is read where `paired`, becomes power. */
+/* For n <= MIXPREC_BLOCK_ pairs, exp(hi + lo) = 2^k (1 + rest), k the integer next to hi / ln 2, |hi| < 120,
+   |lo| < 0.06, lo taken for 0 unless `paired`: hi becomes rest, and lo becomes power, of which MIXPREC_POWER_(power, i)
+   makes 2^(k + i), from 0, standing for 2^-127, to 2^127. rest is r + r^2 times a polynomial of minimax error (Remez),
+   2^-33 of exp(r), but is rounded itself. With ln 2 = C1 + C2, C1 short, k C1 is exact, and so is hi - k C1 (Cody,
+   Waite: Software Manual for the Elementary Functions, 1980). Two loops, since CPUs do not look far enough ahead to
+   fill the long chain of operations of one: 1.04 cycles a number, with one loop 1.3 (Zen 4, AVX2). */
+#define MIXPREC_POWER_(power, i) MIXPREC_FLOATS_OF_((MIXPREC_CODES_(power) + (127 + (i))) << 23)
 MIXPREC_FORCE_INLINE_ void mixprec_exps_as_(const mixprec_kernels_ *kernels, float *hi, float *lo, size_t n,
                                             int paired) {
-    mixprec_floats_ power, rest, low;
+    static const float c[] = {1.97656176e-4f, 1.39362249e-3f, 8.33354425e-3f, 4.16664518e-2f, 0.166666657f, 0.5f};
+    const float shift = 12582912; /* 1.5 * 2^23: a sum with it has k in its low bits */
+    float hidden = shift;         /* -ffast-math would fold k + shift - shift */
+    float low[MIXPREC_BLOCK_];    /* what is to be added to hi - k C1 */
+    mixprec_floats_ power, rest, x, r, y, p;
     size_t j;
     (void)kernels;
-    for (j = 0; j < n && paired; j += MIXPREC_FLOATS_) {
+    MIXPREC_KEEP_(hidden);
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         rest = MIXPREC_LOAD_(hi + j);
-        low = MIXPREC_LOAD_(lo + j);
-        mixprec_exp_parts_(&power, &rest, &rest, &low);
-        MIXPREC_STORE_(hi + j, rest);
+        MIXPREC_PRODUCT_(power, rest, 1.44269502f);
+        MIXPREC_SUM_(power, power, hidden);
+        MIXPREC_SUM_(x, power, -shift);
+        MIXPREC_PRODUCT_(r, x, -0.693359375f);
+        MIXPREC_PRODUCT_(x, x, 2.12194440e-4f);
+        MIXPREC_SUM_(rest, rest, r);
+        if (paired)
+            MIXPREC_SUM_(x, x, MIXPREC_LOAD_(lo + j));
+        MIXPREC_STORE_(low + j, x);
         MIXPREC_STORE_(lo + j, power);
+        MIXPREC_STORE_(hi + j, rest);
     }
-    for (j = 0; j < n && !paired; j += MIXPREC_FLOATS_) {
+    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         rest = MIXPREC_LOAD_(hi + j);
-        mixprec_exp_parts_(&power, &rest, &rest, NULL);
+        x = MIXPREC_LOAD_(low + j);
+        MIXPREC_SUM_(r, rest, x);
+        MIXPREC_PRODUCT_(y, r, r);
+        mixprec_polynomial_of_several_(&p, c, 6, &r, &y);
+        MIXPREC_PRODUCT_(p, p, y);
+        MIXPREC_SUM_(p, p, x);
+        MIXPREC_SUM_(rest, rest, p);
         MIXPREC_STORE_(hi + j, rest);
-        MIXPREC_STORE_(lo + j, power);
     }
 }
 MIXPREC_BOTH_(mixprec_exps_, (const mixprec_kernels_ *kernels, float *hi, float *lo, size_t n, int paired),
@@ -12778,47 +12771,51 @@ typedef struct mixprec_softmax_ {
     double scale;
 } mixprec_softmax_;
 
+/* max = the larger of max and x's number; max where that is NaN. */
+MIXPREC_FORCE_INLINE_ void mixprec_larger_(mixprec_floats_ *max, const float *x) {
+    const mixprec_floats_ in = MIXPREC_LOAD_(x);
+    *max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > *max), in, *max);
+}
 /* The maximum of a row, NaN aside. */
 MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
+    enum { CHAINS = 4, STEP = CHAINS * MIXPREC_FLOATS_ }; /* a comparison waits for the one before */
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
-    float buffer[MIXPREC_BLOCK_], most[2 * MIXPREC_FLOATS_];
+    float buffer[MIXPREC_BLOCK_], most[STEP];
     const float *block;
-    mixprec_floats_ max, other, in; /* two: a comparison waits for the one before */
-    size_t i, j, count;
-    for (i = 0; i < 2 * MIXPREC_FLOATS_; i++)
+    mixprec_floats_ max[CHAINS];
+    size_t i, j, k, count;
+    for (i = 0; i < STEP; i++)
         most[i] = lowest;
-    max = other = MIXPREC_LOAD_(most);
+    MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) max[k] = MIXPREC_LOAD_(most);
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         block = mixprec_view_(buffer, x, first + i, count, lowest);
-        for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-            in = MIXPREC_LOAD_(block + j);
-            max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > max), in, max);
-            j += MIXPREC_FLOATS_;
-            if (j >= count)
-                break;
-            in = MIXPREC_LOAD_(block + j);
-            other = MIXPREC_SELECT_(MIXPREC_WHERE_(in > other), in, other);
-        }
+        for (j = 0; j + STEP <= count; j += STEP)
+            MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) mixprec_larger_(&max[k], block + j + k * MIXPREC_FLOATS_);
+        for (; j < count; j += MIXPREC_FLOATS_)
+            mixprec_larger_(&max[0], block + j);
     }
-    max = MIXPREC_SELECT_(MIXPREC_WHERE_(other > max), other, max);
-    MIXPREC_STORE_(most, max);
-    for (count = MIXPREC_FLOATS_ / 2; count; count /= 2)
-        for (i = 0; i < count; i++)
-            most[i] = most[i + count] > most[i] ? most[i + count] : most[i];
+    MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) MIXPREC_STORE_(most + k * MIXPREC_FLOATS_, max[k]);
+    for (k = 1; k < CHAINS; k++)
+        mixprec_larger_(&max[0], most + k * MIXPREC_FLOATS_);
+    MIXPREC_STORE_(most, max[0]);
+    MIXPREC_UNROLL_ for (count = MIXPREC_FLOATS_ / 2; count; count /= 2) MIXPREC_UNROLL_ for (i = 0; i < count; i++)
+        most[i] = most[i + count] > most[i] ? most[i + count] : most[i];
     return most[0];
 }
 
-/* exp(x - max), where x - max is not positive, or NaN, within 1 ulp; 0 where that vanishes, and in y after its n
-   elements, to a multiple of MIXPREC_FLOATS_. The difference is exact as a sum of two floats (Knuth, The Art of
-   Computer Programming, 2, 4.2.2). */
-MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, const float *x, size_t n,
-                                             float max) {
+/* y = exp(x - max), where x - max is not positive, or NaN, within 1 ulp, and 0 where that vanishes; lanes += y. n <=
+   MIXPREC_BLOCK_. The difference is exact as a sum of two floats (Knuth, The Art of Computer Programming, 2, 4.2.2),
+   and, where exp vanishes, -104. x is followed by -Inf up to a whole vector, y by 0. */
+MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, double lanes[MIXPREC_RUN_],
+                                             const float *x, size_t n, float max) {
     const int32_t lowest = -0x3D300000, infinity = -0x800000; /* the bits of -104 and -Inf */
+    const mixprec_floats_ none = {0}, least = none - 104;
     float power[MIXPREC_BLOCK_];
     mixprec_floats_ in, hi, lo, part;
+    mixprec_f64s_ sums[MIXPREC_RUN_ / MIXPREC_WIDTH_];
     mixprec_ints_ vanishes;
-    size_t j;
+    size_t j, k, i;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
         in = MIXPREC_LOAD_(x + j);
         MIXPREC_SUM_(hi, in, -max);
@@ -12827,83 +12824,91 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         MIXPREC_SUM_(lo, in, -lo);
         MIXPREC_SUM_(part, part, max);
         MIXPREC_SUM_(lo, lo, -part);
-        MIXPREC_STORE_(y + j, hi);
-        MIXPREC_STORE_(power + j, lo);
-    }
-    mixprec_exps_(kernels, y, power, n, 1);
-    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
-        MIXPREC_SUM_(hi, MIXPREC_LOAD_(x + j), -max);
-        lo = MIXPREC_LOAD_(power + j);
-        part = MIXPREC_LOAD_(y + j);
-        MIXPREC_SUM_(part, part, 1.0f);
-        mixprec_scale_several_(&part, &lo);
         /* From -104 to -Inf, whose bits go up as integers. A comparison of floats becomes, with -ffast-math, "not above
            or equal", which is true of NaN. */
         vanishes = MIXPREC_WHERE_(MIXPREC_BITS_(hi) >= lowest) & MIXPREC_WHERE_(MIXPREC_BITS_(hi) <= infinity);
-        MIXPREC_STORE_(y + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(part) & ~vanishes));
+        MIXPREC_STORE_(y + j, MIXPREC_SELECT_(vanishes, least, hi));
+        MIXPREC_STORE_(power + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(lo) & ~vanishes));
     }
+    mixprec_exps_(kernels, y, power, n, 1);
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_WIDTH_) sums[k / MIXPREC_WIDTH_] =
+        *(const mixprec_f64s_at_ *)(lanes + k);
+    for (j = 0; j < n; j += MIXPREC_RUN_) {
+        MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_FLOATS_) {
+            if (j + k >= n)
+                break;
+            lo = MIXPREC_LOAD_(power + j + k);
+            MIXPREC_SUM_(part, MIXPREC_LOAD_(y + j + k), 1.0f);
+            mixprec_scale_several_(&part, &lo);
+            MIXPREC_STORE_(y + j + k, part);
+            MIXPREC_UNROLL_ for (i = k; i < k + MIXPREC_FLOATS_; i += MIXPREC_WIDTH_) {
+                const mixprec_f32s_ few = MIXPREC_LOAD_F32S_(y + j + i);
+                sums[i / MIXPREC_WIDTH_] += MIXPREC_TO_F64S_(few);
+            }
+        }
+    }
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes + k) =
+        sums[k / MIXPREC_WIDTH_];
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    static const float zeros[MIXPREC_FLOATS_] = {0};
-    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_KEPT_], *to, *e;
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_KEPT_], picked, *to, *e;
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
+    const int in_place = s->y.data && s->y.type == MIXPREC_F32; /* y has room for exps until they are scaled */
     size_t row, i, j, count;
     int pass;
     for (row = 0; row < s->rows; row++) {
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
+        const int kept = !s->logarithm && (n <= MIXPREC_KEPT_ || in_place);
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference;
+        double lanes[MIXPREC_RUN_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference = 0;
+        int wide = 0; /* is the factor no normal f32? */
+        if (target >= 0) {
+            difference = (double)*mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0) - (double)max;
+            MIXPREC_KEEP_(difference);
+        }
         for (pass = 0; pass < 2; pass++) {
-            if (pass && s->losses) {
-                s->losses[row] = 0;
-                if (target >= 0) {
-                    from = mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0);
-                    difference = (double)*from - (double)max;
-                    MIXPREC_KEEP_(difference);
-                    s->losses[row] = mixprec_to_f32_(log_sum - difference);
-                }
-            }
+            if (pass && s->losses)
+                s->losses[row] = target >= 0 ? mixprec_to_f32_(log_sum - difference) : 0;
             if (pass && !s->y.data)
                 break;
             for (i = 0; i < n; i += count) {
-                mixprec_f64s_ z;
-                mixprec_f32s_ out;
-                const int ready = pass && (n <= MIXPREC_KEPT_ || s->logarithm);
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                e = n <= MIXPREC_KEPT_ ? exps + i : exps;
-                from = ready && !s->logarithm ? buffer : mixprec_view_(buffer, &s->x, first + i, count, lowest);
-                to = pass ? mixprec_place_(buffer, &s->y, first + i, count) : NULL;
-                if (!ready)
-                    mixprec_exp_each_(kernels, e, from, count, max);
-                if (!pass) {
-                    /* zeros, which change no sum, fill the lanes: what is left of them is slow */
-                    j = mixprec_round_up_(count, MIXPREC_FLOATS_);
-                    for (; MIXPREC_FLOATS_ > 1 && j % MIXPREC_LANES_; j += MIXPREC_FLOATS_)
-                        MIXPREC_STORE_(e + j, MIXPREC_LOAD_(zeros));
-                    kernels->reduce(lanes, e, NULL, MIXPREC_F32, j, MIXPREC_SUM, 0);
+                e = exps;
+                if (n <= MIXPREC_KEPT_)
+                    e += i;
+                else if (kept)
+                    e = mixprec_place_(exps, &s->y, first + i, count);
+                from = pass && kept ? NULL : mixprec_view_(buffer, &s->x, first + i, count, lowest);
+                if (from && !(pass && s->logarithm))
+                    mixprec_exp_each_(kernels, e, lanes, from, count, max);
+                if (!pass)
                     continue;
-                }
-                for (j = 0; j < count && s->logarithm; j += MIXPREC_WIDTH_) {
-                    out = MIXPREC_LOAD_F32S_(from + j);
-                    z = (MIXPREC_TO_F64S_(out) - (double)max) - log_sum;
+                to = mixprec_place_(buffer, &s->y, first + i, count);
+                picked = target >= 0 && (size_t)target - i < count ? e[(size_t)target - i] : 0;
+                for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
+                    const mixprec_f32s_ in = MIXPREC_LOAD_F32S_((wide ? e : from) + j);
+                    mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
+                    z = wide ? z * factor : (z - (double)max) - log_sum;
                     MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
                 }
-                for (j = 0; j < count && !s->logarithm; j += MIXPREC_WIDTH_) {
-                    out = MIXPREC_LOAD_F32S_(e + j);
-                    z = MIXPREC_TO_F64S_(out) * factor;
-                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+                for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
+                    mixprec_floats_ y;
+                    MIXPREC_PRODUCT_(y, MIXPREC_LOAD_(e + j), (float)factor);
+                    MIXPREC_STORE_(to + j, y);
                 }
                 if (target >= 0 && (size_t)target - i < count)
-                    to[(size_t)target - i] =
-                        mixprec_to_f32_((mixprec_times_((double)e[(size_t)target - i], inverse) - 1) * s->scale);
+                    to[(size_t)target - i] = mixprec_to_f32_((mixprec_times_((double)picked, inverse) - 1) * s->scale);
                 mixprec_write_(&s->y, first + i, to, count);
             }
             if (!pass) {
-                double sum = mixprec_lanes_sum_(lanes);
+                const double sum = mixprec_terms_sum_(lanes);
+                double size;
                 inverse = 1 / sum;
                 factor = inverse * s->scale;
+                size = factor < 0 ? -factor : factor;
+                wide = !s->logarithm && (size < 1.2e-38 || size > 3.4e38);
                 if (s->logarithm || s->losses)
                     log_sum = mixprec_log_sum_(sum);
             }
