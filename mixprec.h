@@ -1631,10 +1631,11 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the IEEE overflow policy, so
    that an overflow of a gradient reaches the scaler as Inf or NaN. In sums, element i of a row, or of what one image
    has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those of normalisation, and of
-   the gradient of softmax, add eight terms in f32, from +0 on, and these sums in f64. Lanes l and l + 4 are added, then
-   l + 2, l + 1. Images of one pixel share one lane. The bits are the same on every instruction set and compiler.
-   Nothing is allocated; blocks wait on the stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB
-   with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
+   are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
+   than f32 can hold. The bits are the same on every instruction set and compiler, but not with -ffast-math. Nothing is
+   allocated; blocks wait on the stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with
+   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1643,7 +1644,7 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
    A first argument may be the same memory as an input of the same shape where the element size is the same, unless a
    comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
-   MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done. */
+   MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done; what has no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact. */
@@ -1690,9 +1691,10 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
                                                  size_t rows, size_t columns, double scale);
 
 /* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
-   1 / sqrt(variance + epsilon); the variance is the mean of (x - mean)^2, with the mean as rounded to fp32: where that
-   is 2^12 standard deviations or more, the rounding shows in rstd. Where variance + epsilon comes out below 2^-100, or
-   the variance not below 2^127, both are computed again in f64, one element after the other. gamma and beta have
+   1 / sqrt(variance + epsilon). A first sum gives m, about the mean; with d and q, the means of x - m and (x - m)^2,
+   the mean is fp32(m + d), and the variance q - d^2, or 0 where that is negative: equal numbers have none. Where
+   variance + epsilon comes out below 2^-100, or the variance not below 2^127, mean and variance are computed again in
+   f64, one element after the other. y is infinite where x - mean is more than f32 can hold. gamma and beta have
    `columns` elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the
    backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
@@ -1701,8 +1703,8 @@ MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, flo
                                               double epsilon);
 
 /* From the same x, gamma, mean and rstd: dx, and dgamma += sum dy (x - mean) rstd, dbeta += sum dy over the rows, in
-   f32. Each of dx, dgamma and dbeta may be NULL: threads that share the rows pass NULL for the sums, which one call
-   adds. */
+   f32. Each of dx, dgamma and dbeta may be NULL (dx_type is looked at all the same): threads that share the rows pass
+   NULL for the sums, which one call adds. */
 MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
                                                        const void *dy, mixprec_dtype dy_type, const void *x,
                                                        mixprec_dtype x_type, const void *gamma,
@@ -1721,10 +1723,10 @@ MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_
 
 /* Batch normalisation (Ioffe, Szegedy, arXiv:1502.03167) of a tensor of samples x channels x pixels (NCHW; pixels is 1
    after a dense layer): each channel is normalised over samples and pixels, with gamma and beta of `channels` elements.
-   mean and rstd, of `channels` elements, are what the backward pass needs. running_mean and running_variance, when not
-   NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and unbiased variance (of
-   a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do. MIXPREC_ERR_PARAMETER for
-   epsilon, and unless 0 <= momentum <= 1. */
+   mean and rstd, of `channels` elements, are what the backward pass needs; each may be NULL. running_mean and
+   running_variance, when not NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and
+   unbiased variance (of a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do.
+   MIXPREC_ERR_PARAMETER for epsilon, and unless 0 <= momentum <= 1. */
 MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, float *running_mean,
@@ -1770,10 +1772,11 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
 /* 2-D convolution (cross-correlation, as in all frameworks) of NCHW tensors by way of im2col and mixprec_gemm_ex: x is
    batch x channels x height x width, weight is filters x channels x kernel_height x kernel_width, y is batch x filters
    x output height x output width; mixprec_conv2d_output tells the latter two. bias has `filters` elements and may be
-   NULL. backward_weight adds to dweight and dbias, image by image; dbias may be NULL. In the other two the images of a
-   batch do not depend on each other. workspace: any memory of as many bytes as mixprec_conv2d_workspace tells, the same
-   for all three and all dtypes (MIXPREC_ERR_WORKSPACE). MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the
-   kernel is larger than the padded image, or that beyond SIZE_MAX. Not in place. */
+   NULL. backward_weight adds to dweight and dbias, image by image (the sums of dbias are in f64, as mixprec_sum's);
+   dbias may be NULL. In the other two the images of a batch do not depend on each other. workspace: any memory of as
+   many bytes as mixprec_conv2d_workspace tells, the same for all three and all dtypes (MIXPREC_ERR_WORKSPACE).
+   MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the kernel is larger than the padded image, or that
+   beyond SIZE_MAX. Not in place. */
 MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
 MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
 MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
@@ -2719,25 +2722,26 @@ MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const float *computed, cons
     }
 }
 
+enum { MIXPREC_ALL_ = -1, MIXPREC_MINUS_ = -0x7FFFFFFF - 1, MIXPREC_ONE_ = 0x3F800000 };
+
 /* y = activation(x), or, where dy is not NULL, its derivative at x times dy, for n <= MIXPREC_BLOCK_. */
 MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x,
                                                 const float *dy, size_t n, mixprec_activation activation) {
     /* GELU 15; GELU_TANH -11 and 6; SiLU -112 and 24; tanh 10, its slope 53 */
-    enum { ALL = -1, MINUS = -0x7FFFFFFF - 1, ONE = 0x3F800000 };
     static const mixprec_beyond_ values[] = {{0, 0, 0, 0, 0, 0},
-                                             {0, 0, ALL, 0, 0, 0},
-                                             {0x41700000, 0, ALL, 0, MINUS, 0},
-                                             {0x41300000, 0x41300000 - 0x40C00000, ALL, 0, MINUS, 0},
-                                             {0x42E00000, 0x42E00000 - 0x41C00000, ALL, 0, MINUS, 0},
-                                             {0x41200000, 0, 0, ONE, ONE, MINUS}};
-    static const mixprec_beyond_ relu_slope = {0, 0, 0, ONE, 0, 0};
+                                             {0, 0, MIXPREC_ALL_, 0, 0, 0},
+                                             {0x41700000, 0, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+                                             {0x41300000, 0x41300000 - 0x40C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+                                             {0x42E00000, 0x42E00000 - 0x41C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+                                             {0x41200000, 0, 0, MIXPREC_ONE_, MIXPREC_ONE_, MIXPREC_MINUS_}};
+    static const mixprec_beyond_ relu_slope = {0, 0, 0, MIXPREC_ONE_, 0, 0};
     mixprec_beyond_ beyond = values[activation];
     float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
     int paired = 0;
     MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
     if (dy) {
         beyond.identity = beyond.minus = 0;
-        beyond.plus = ONE;
+        beyond.plus = MIXPREC_ONE_;
         if (activation == MIXPREC_ACTIVATION_TANH) {
             beyond.limit = 0x42540000;
             beyond.plus = 0;
@@ -12609,66 +12613,86 @@ MIXPREC_NOINLINE_ float mixprec_inverse_root_(double x) {
 
 /* ---- sums ---- */
 
-/* A lane adds MIXPREC_RUN_ terms in f32, from +0 on, then these sums in f64: so little of the work is in f64, and the
-   error is at most MIXPREC_RUN_ 2^-24 of the terms' magnitudes. Of MIXPREC_RUN_ lanes those of a row take turns. */
-enum { MIXPREC_RUN_ = 8, MIXPREC_RUNS_ = MIXPREC_RUN_ * MIXPREC_RUN_ };
+/* The elements of a row go to MIXPREC_ROW_LANES_ lanes in turn. A lane adds a run of MIXPREC_RUN_TERMS_ terms in f32,
+   from +0 on, then the sums of runs in f64: so little of the work is in f64, and the error is at most
+   MIXPREC_RUN_TERMS_ 2^-24 of the terms' magnitudes. */
+enum {
+    MIXPREC_ROW_LANES_ = 8,
+    MIXPREC_ROW_VECTORS_ = MIXPREC_ROW_LANES_ / MIXPREC_FLOATS_,
+    MIXPREC_RUN_TERMS_ = 8,
+    MIXPREC_RUNS_ = MIXPREC_ROW_LANES_ * MIXPREC_RUN_TERMS_
+};
 
-/* x, or (x - *centre)^2 where that is not NULL, or x y where that is not. */
-MIXPREC_FORCE_INLINE_ void mixprec_term_(mixprec_floats_ *term, const float *x, const float *y,
-                                         const mixprec_floats_ *centre) {
-    *term = MIXPREC_LOAD_(x);
-    if (centre) {
-        MIXPREC_SUM_(*term, *term, -*centre);
-        MIXPREC_PRODUCT_(*term, *term, *term);
-    } else if (y)
-        MIXPREC_PRODUCT_(*term, *term, MIXPREC_LOAD_(y));
+/* What is summed: x, x y, or x - y, and in another sum its square. */
+enum { MIXPREC_NUMBERS_, MIXPREC_PRODUCTS_, MIXPREC_DEVIATIONS_ };
+
+MIXPREC_FORCE_INLINE_ void mixprec_terms_(mixprec_floats_ term[2], const int kind, const float *x, const float *y) {
+    term[0] = MIXPREC_LOAD_(x);
+    if (kind == MIXPREC_PRODUCTS_)
+        MIXPREC_PRODUCT_(term[0], term[0], MIXPREC_LOAD_(y));
+    if (kind == MIXPREC_DEVIATIONS_) {
+        MIXPREC_SUM_(term[0], term[0], -MIXPREC_LOAD_(y));
+        MIXPREC_PRODUCT_(term[1], term[0], term[0]);
+    }
 }
 /* lanes += the sums of a run. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_run_(mixprec_f64s_ *lanes, const float *run) {
     size_t j;
-    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) {
+    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_LANES_; j += MIXPREC_WIDTH_) {
         const mixprec_f32s_ part = MIXPREC_LOAD_F32S_(run + j);
         lanes[j / MIXPREC_WIDTH_] += MIXPREC_TO_F64S_(part);
     }
 }
-/* lanes += such terms: a block of a row, or all that an image has of a channel. */
-MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double lanes[MIXPREC_RUN_], const float *x, const float *y,
-                                              const mixprec_floats_ *centre, size_t n) {
-    static const float zeros[MIXPREC_RUN_] = {0};
-    mixprec_floats_ sums[MIXPREC_RUN_ / MIXPREC_FLOATS_], term;
-    mixprec_f64s_ wide[MIXPREC_RUN_ / MIXPREC_WIDTH_];
-    float run[MIXPREC_RUN_];
+/* lanes[0] += such terms, and lanes[1] those of the other sum, of a block of a row, or of all that an image has of a
+   channel. Deviations are from one vector y. */
+MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double (*lanes)[MIXPREC_ROW_LANES_], const int kind, const float *x,
+                                              const float *y, size_t n) {
+    static const float zeros[MIXPREC_ROW_LANES_] = {0};
+    const int sums = kind == MIXPREC_DEVIATIONS_ ? 2 : 1, along = kind == MIXPREC_PRODUCTS_;
+    mixprec_floats_ sum[2][MIXPREC_ROW_VECTORS_], term[2];
+    mixprec_f64s_ wide[2][MIXPREC_ROW_LANES_ / MIXPREC_WIDTH_];
+    float run[2][MIXPREC_ROW_LANES_];
     size_t i, j;
-    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) wide[j / MIXPREC_WIDTH_] =
-        *(const mixprec_f64s_at_ *)(lanes + j);
+    int k;
+    MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_LANES_; j += MIXPREC_WIDTH_) wide[k][j / MIXPREC_WIDTH_] =
+            *(const mixprec_f64s_at_ *)(lanes[k] + j);
+    }
     for (i = 0; n - i >= MIXPREC_RUNS_; i += MIXPREC_RUNS_) {
-        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_FLOATS_) sums[j / MIXPREC_FLOATS_] =
-            MIXPREC_LOAD_(zeros);
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_VECTORS_; j++) sum[0][j] = sum[1][j] = MIXPREC_LOAD_(zeros);
         MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUNS_; j += MIXPREC_FLOATS_) {
-            mixprec_floats_ *sum = &sums[j % MIXPREC_RUN_ / MIXPREC_FLOATS_];
-            mixprec_term_(&term, x + i + j, y ? y + i + j : NULL, centre);
-            MIXPREC_SUM_(*sum, *sum, term);
+            mixprec_terms_(term, kind, x + i + j, along ? y + i + j : y);
+            MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
+                mixprec_floats_ *to = &sum[k][j / MIXPREC_FLOATS_ % MIXPREC_ROW_VECTORS_];
+                MIXPREC_SUM_(*to, *to, term[k]);
+            }
         }
-        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_FLOATS_)
-            MIXPREC_STORE_(run + j, sums[j / MIXPREC_FLOATS_]);
-        mixprec_add_run_(wide, run);
+        MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
+            MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_VECTORS_; j++)
+                MIXPREC_STORE_(run[k] + j * MIXPREC_FLOATS_, sum[k][j]);
+            mixprec_add_run_(wide[k], run[k]);
+        }
     }
     mixprec_clear_(run, sizeof run);
-    for (j = 0; i < n; i += MIXPREC_FLOATS_, j = (j + MIXPREC_FLOATS_) % MIXPREC_RUN_) {
-        mixprec_term_(&term, x + i, y ? y + i : NULL, centre);
-        if (n - i < MIXPREC_FLOATS_) {
-            float last[MIXPREC_FLOATS_] = {0};
-            mixprec_copy_(last, &term, (n - i) * sizeof *last);
-            term = MIXPREC_LOAD_(last);
+    for (j = 0; i < n; i += MIXPREC_FLOATS_, j = (j + MIXPREC_FLOATS_) % MIXPREC_ROW_LANES_) {
+        mixprec_terms_(term, kind, x + i, along ? y + i : y);
+        MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
+            if (n - i < MIXPREC_FLOATS_) {
+                float last[MIXPREC_FLOATS_] = {0};
+                mixprec_copy_(last, &term[k], (n - i) * sizeof *last);
+                term[k] = MIXPREC_LOAD_(last);
+            }
+            MIXPREC_SUM_(term[k], MIXPREC_LOAD_(run[k] + j), term[k]);
+            MIXPREC_STORE_(run[k] + j, term[k]);
         }
-        MIXPREC_SUM_(term, MIXPREC_LOAD_(run + j), term);
-        MIXPREC_STORE_(run + j, term);
     }
-    mixprec_add_run_(wide, run);
-    MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUN_; j += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes + j) =
-        wide[j / MIXPREC_WIDTH_];
+    MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
+        mixprec_add_run_(wide[k], run[k]);
+        MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_LANES_; j += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes[k] + j) =
+            wide[k][j / MIXPREC_WIDTH_];
+    }
 }
-MIXPREC_NOINLINE_ double mixprec_terms_sum_(const double lanes[MIXPREC_RUN_]) {
+MIXPREC_INLINE double mixprec_terms_sum_(const double lanes[MIXPREC_ROW_LANES_]) {
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
@@ -12776,27 +12800,28 @@ MIXPREC_FORCE_INLINE_ void mixprec_larger_(mixprec_floats_ *max, const float *x)
     const mixprec_floats_ in = MIXPREC_LOAD_(x);
     *max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > *max), in, *max);
 }
-/* The maximum of a row, NaN aside. */
+/* The maximum of a row, NaN aside; in so many chains, since a comparison waits for the one before. */
+enum { MIXPREC_CHAINS_ = 4 };
 MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
-    enum { CHAINS = 4, STEP = CHAINS * MIXPREC_FLOATS_ }; /* a comparison waits for the one before */
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
-    float buffer[MIXPREC_BLOCK_], most[STEP];
+    float buffer[MIXPREC_BLOCK_], most[MIXPREC_CHAINS_ * MIXPREC_FLOATS_];
     const float *block;
-    mixprec_floats_ max[CHAINS];
+    mixprec_floats_ max[MIXPREC_CHAINS_];
     size_t i, j, k, count;
-    for (i = 0; i < STEP; i++)
+    for (i = 0; i < MIXPREC_CHAINS_ * MIXPREC_FLOATS_; i++)
         most[i] = lowest;
-    MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) max[k] = MIXPREC_LOAD_(most);
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_CHAINS_; k++) max[k] = MIXPREC_LOAD_(most);
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         block = mixprec_view_(buffer, x, first + i, count, lowest);
-        for (j = 0; j + STEP <= count; j += STEP)
-            MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) mixprec_larger_(&max[k], block + j + k * MIXPREC_FLOATS_);
+        for (j = 0; j + MIXPREC_CHAINS_ * MIXPREC_FLOATS_ <= count; j += MIXPREC_CHAINS_ * MIXPREC_FLOATS_)
+            MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_CHAINS_; k++)
+                mixprec_larger_(&max[k], block + j + k * MIXPREC_FLOATS_);
         for (; j < count; j += MIXPREC_FLOATS_)
             mixprec_larger_(&max[0], block + j);
     }
-    MIXPREC_UNROLL_ for (k = 0; k < CHAINS; k++) MIXPREC_STORE_(most + k * MIXPREC_FLOATS_, max[k]);
-    for (k = 1; k < CHAINS; k++)
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_CHAINS_; k++) MIXPREC_STORE_(most + k * MIXPREC_FLOATS_, max[k]);
+    for (k = 1; k < MIXPREC_CHAINS_; k++)
         mixprec_larger_(&max[0], most + k * MIXPREC_FLOATS_);
     MIXPREC_STORE_(most, max[0]);
     MIXPREC_UNROLL_ for (count = MIXPREC_FLOATS_ / 2; count; count /= 2) MIXPREC_UNROLL_ for (i = 0; i < count; i++)
@@ -12807,13 +12832,13 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
 /* y = exp(x - max), where x - max is not positive, or NaN, within 1 ulp, and 0 where that vanishes; lanes += y. n <=
    MIXPREC_BLOCK_. The difference is exact as a sum of two floats (Knuth, The Art of Computer Programming, 2, 4.2.2),
    and, where exp vanishes, -104. x is followed by -Inf up to a whole vector, y by 0. */
-MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y, double lanes[MIXPREC_RUN_],
-                                             const float *x, size_t n, float max) {
+MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, float *y,
+                                             double lanes[MIXPREC_ROW_LANES_], const float *x, size_t n, float max) {
     const int32_t lowest = -0x3D300000, infinity = -0x800000; /* the bits of -104 and -Inf */
     const mixprec_floats_ none = {0}, least = none - 104;
     float power[MIXPREC_BLOCK_];
     mixprec_floats_ in, hi, lo, part;
-    mixprec_f64s_ sums[MIXPREC_RUN_ / MIXPREC_WIDTH_];
+    mixprec_f64s_ sums[MIXPREC_ROW_LANES_ / MIXPREC_WIDTH_];
     mixprec_ints_ vanishes;
     size_t j, k, i;
     for (j = 0; j < n; j += MIXPREC_FLOATS_) {
@@ -12831,10 +12856,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         MIXPREC_STORE_(power + j, MIXPREC_FLOATS_OF_(MIXPREC_BITS_(lo) & ~vanishes));
     }
     mixprec_exps_(kernels, y, power, n, 1);
-    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_WIDTH_) sums[k / MIXPREC_WIDTH_] =
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_WIDTH_) sums[k / MIXPREC_WIDTH_] =
         *(const mixprec_f64s_at_ *)(lanes + k);
-    for (j = 0; j < n; j += MIXPREC_RUN_) {
-        MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_FLOATS_) {
+    for (j = 0; j < n; j += MIXPREC_ROW_LANES_) {
+        MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_FLOATS_) {
             if (j + k >= n)
                 break;
             lo = MIXPREC_LOAD_(power + j + k);
@@ -12847,7 +12872,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
             }
         }
     }
-    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_RUN_; k += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes + k) =
+    MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_WIDTH_) * (mixprec_f64s_at_ *)(lanes + k) =
         sums[k / MIXPREC_WIDTH_];
 }
 
@@ -12862,8 +12887,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
         const int32_t target = s->targets ? s->targets[row] : -1;
         const int kept = !s->logarithm && (n <= MIXPREC_KEPT_ || in_place);
         const float max = mixprec_row_max_(&s->x, first, n);
-        double lanes[MIXPREC_RUN_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference = 0;
-        int wide = 0; /* is the factor no normal f32? */
+        double lanes[MIXPREC_ROW_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference = 0;
+        int wide = 0; /* is the factor more than f32 can hold? */
         if (target >= 0) {
             difference = (double)*mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0) - (double)max;
             MIXPREC_KEEP_(difference);
@@ -12904,11 +12929,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             }
             if (!pass) {
                 const double sum = mixprec_terms_sum_(lanes);
-                double size;
                 inverse = 1 / sum;
                 factor = inverse * s->scale;
-                size = factor < 0 ? -factor : factor;
-                wide = !s->logarithm && (size < 1.2e-38 || size > 3.4e38);
+                wide = !s->logarithm && (factor > 3.4e38 || factor < -3.4e38);
                 if (s->logarithm || s->losses)
                     log_sum = mixprec_log_sum_(sum);
             }
@@ -12930,7 +12953,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
     for (row = 0; row < rows; row++) {
         const size_t n = valid ? (size_t)valid[row] : columns, first = row * columns;
         const int keeps = n <= MIXPREC_KEPT_;
-        double lanes[MIXPREC_RUN_] = {0};
+        double lanes[1][MIXPREC_ROW_LANES_] = {{0}};
         float along = 0;
         for (pass = 0; pass < 2; pass++) {
             for (i = 0; i < n; i += count) {
@@ -12940,7 +12963,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
                 p = mixprec_kept_view_(y_buffer + at, &y, first + i, count, keeps && pass);
                 to = mixprec_place_(dy_buffer + at, &dx, first + i, count);
                 if (!pass) {
-                    mixprec_add_terms_(lanes, g, p, NULL, count);
+                    mixprec_add_terms_(lanes, MIXPREC_PRODUCTS_, g, p, count);
                     continue;
                 }
                 for (j = 0; j < count; j += MIXPREC_FLOATS_) {
@@ -12951,7 +12974,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
                 }
                 mixprec_write_(&dx, first + i, to, count);
             }
-            along = mixprec_to_f32_(mixprec_terms_sum_(lanes));
+            along = mixprec_to_f32_(mixprec_terms_sum_(lanes[0]));
         }
         mixprec_write_zeros_(&dx, first + n, first + columns);
     }
@@ -12981,10 +13004,11 @@ typedef struct mixprec_norm_ {
     size_t groups;
     mixprec_group_ group; /* of the first; its others start `step` later each */
     size_t step;
-    int by_group;          /* gamma and beta have an element for each group, else for each element of a segment */
-    int centred;           /* 0: RMS norm */
-    float *mean, *rstd;    /* an element for each group */
-    const float *variance; /* given, not computed, as the mean then is */
+    int by_group;       /* gamma and beta have an element for each group, else for each element of a segment */
+    int centred;        /* 0: RMS norm */
+    float *mean, *rstd; /* an element for each group */
+    int given;          /* mean and variance are given, not computed */
+    const float *variance;
     float *dgamma, *dbeta;
     float *running_mean, *running_variance;
     double momentum, epsilon;
@@ -13007,11 +13031,12 @@ MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *nor
     return block;
 }
 
-/* The mean, where it is not given, and the variance of a group in f64 throughout: where f32 has no range for them. */
+/* The variance of a group and, unless this is RMS norm, its mean in f64 throughout: where f32 has no range for them. */
 MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixprec_group_ *g, float *mean,
                                           double *variance) {
     const size_t n = g->segments * g->length;
     float buffer[MIXPREC_KEPT_];
+    double moment = 0;
     size_t i, j, count, index;
     int pass;
     for (pass = !norm->centred; pass < 2; pass++) {
@@ -13023,17 +13048,28 @@ MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixpr
             for (j = 0; j < count; j++) {
                 double term = (double)x[j];
                 if (pass) {
-                    term -= (double)*mean;
+                    term -= moment;
                     MIXPREC_KEEP_(term);
                     term = mixprec_times_(term, term);
                 }
                 sum += term;
             }
         }
-        *variance = sum / (double)n;
-        if (!pass)
-            *mean = mixprec_to_f32_(*variance);
+        if (pass)
+            *variance = sum / (double)n;
+        else {
+            moment = sum / (double)n;
+            *mean = mixprec_to_f32_(moment);
+        }
     }
+}
+/* Makes an approximate mean exact, by the means of x - mean and its square; returns the variance. Chan, Golub, LeVeque,
+   The American Statistician 37, 1983. So equal numbers have a variance of 0, which their mean as a sum of rounded runs
+   would not give them. */
+MIXPREC_INLINE double mixprec_norm_variance_(float *mean, double off, double square) {
+    const double variance = square - mixprec_times_(off, off);
+    *mean = mixprec_to_f32_((double)*mean + off);
+    return variance < 0 ? 0 : variance;
 }
 MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
@@ -13047,10 +13083,10 @@ MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size
     const double n = (double)(g.segments * g.length);
     float rstd;
     g.first += group * norm->step;
-    if (!norm->variance && !(variance + norm->epsilon >= 7.888609052210118e-31 && variance < 1.7014118346046923e38))
+    if (!norm->given && !(variance + norm->epsilon >= 7.888609052210118e-31 && variance < 1.7014118346046923e38))
         mixprec_norm_wide_(norm, &g, mean, &variance);
     rstd = mixprec_inverse_root_(variance + norm->epsilon);
-    if (norm->mean && !norm->variance)
+    if (norm->mean && !norm->given)
         norm->mean[group] = *mean;
     if (norm->running_mean)
         mixprec_norm_running_(&norm->running_mean[group], (double)*mean, norm->momentum);
@@ -13096,60 +13132,63 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_column_(mixprec_columns_ *sums, size_t co
     MIXPREC_SUM_(sum, MIXPREC_LOAD_(sums->run + column), *term);
     MIXPREC_STORE_(sums->run + column, sum);
 }
-/* After a row; of the last one too. */
-MIXPREC_FORCE_INLINE_ void mixprec_end_row_(mixprec_columns_ *sums, size_t row, size_t rows) {
+/* After a row of so many columns; of the last one too. */
+MIXPREC_FORCE_INLINE_ void mixprec_end_row_(mixprec_columns_ *sums, size_t columns, size_t row, size_t rows) {
     size_t j;
-    if ((row + 1) % MIXPREC_RUN_ && row + 1 < rows)
+    if ((row + 1) % MIXPREC_RUN_TERMS_ && row + 1 < rows)
         return;
-    for (j = 0; j < MIXPREC_BLOCK_; j += MIXPREC_WIDTH_) {
+    for (j = 0; j < columns; j += MIXPREC_WIDTH_) {
         const mixprec_f32s_ run = MIXPREC_LOAD_F32S_(sums->run + j);
         *(mixprec_f64s_at_ *)(sums->sum + j) += MIXPREC_TO_F64S_(run);
     }
-    mixprec_clear_(sums->run, sizeof sums->run);
+    mixprec_clear_(sums->run, mixprec_round_up_(columns, MIXPREC_FLOATS_) * sizeof *sums->run);
 }
 
-/* The means of columns of x, or of (x - centre)^2. */
+/* The means of columns of x; or, unless centre is NULL, of x - centre, and of its square in sums[1]. */
 MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(mixprec_columns_ *sums, const mixprec_norm_ *norm, size_t first,
                                                    size_t count, const float *centre) {
     float buffer[MIXPREC_BLOCK_];
-    const size_t rows = norm->group.segments;
-    size_t row, j;
-    mixprec_clear_(sums, sizeof *sums);
+    const size_t rows = norm->group.segments, moments = centre ? 2 : 1;
+    size_t row, j, k;
+    mixprec_clear_(sums, moments * sizeof *sums);
     for (row = 0; row < rows; row++) {
         const float *x = mixprec_view_(buffer, &norm->x, row * norm->groups + first, count, 0);
         for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-            mixprec_floats_ term, off;
+            mixprec_floats_ term[2];
             if (centre)
-                off = MIXPREC_LOAD_(centre + j);
-            mixprec_term_(&term, x + j, NULL, centre ? &off : NULL);
-            mixprec_add_column_(sums, j, &term);
+                mixprec_terms_(term, MIXPREC_DEVIATIONS_, x + j, centre + j);
+            else
+                mixprec_terms_(term, MIXPREC_NUMBERS_, x + j, NULL);
+            MIXPREC_UNROLL_ for (k = 0; k < moments; k++) mixprec_add_column_(&sums[k], j, &term[k]);
         }
-        mixprec_end_row_(sums, row, rows);
+        MIXPREC_UNROLL_ for (k = 0; k < moments; k++) mixprec_end_row_(&sums[k], count, row, rows);
     }
-    for (j = 0; j < count; j++)
-        sums->sum[j] /= (double)rows;
+    MIXPREC_UNROLL_ for (k = 0; k < moments; k++) for (j = 0; j < count; j++) sums[k].sum[j] /= (double)rows;
 }
 
 MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
     float buffer[MIXPREC_BLOCK_], gamma_buffer[MIXPREC_BLOCK_], beta_buffer[MIXPREC_BLOCK_], *to;
     float mean[MIXPREC_BLOCK_] = {0}, rstd[MIXPREC_BLOCK_] = {0};
-    mixprec_columns_ sums;
+    mixprec_columns_ sums[2];
     const float *gamma, *beta;
     size_t first, count, row, j, gamma_step, beta_step;
     (void)kernels;
     for (first = 0; first < norm->groups; first += count) {
         count = mixprec_min_(norm->groups - first, MIXPREC_BLOCK_);
-        if (!norm->variance) {
-            mixprec_column_moments_(&sums, norm, first, count, NULL);
+        if (!norm->given) {
+            mixprec_column_moments_(sums, norm, first, count, NULL);
             for (j = 0; j < count; j++)
-                mean[j] = mixprec_to_f32_(sums.sum[j]);
-            mixprec_column_moments_(&sums, norm, first, count, mean);
+                mean[j] = mixprec_to_f32_(sums[0].sum[j]);
+            mixprec_column_moments_(sums, norm, first, count, mean);
         }
         for (j = 0; j < count; j++) {
-            if (norm->variance)
+            double variance;
+            if (norm->given) {
                 mean[j] = norm->mean[first + j];
-            rstd[j] = mixprec_norm_statistics_(norm, first + j, &mean[j],
-                                               norm->variance ? (double)norm->variance[first + j] : sums.sum[j]);
+                variance = (double)norm->variance[first + j];
+            } else
+                variance = mixprec_norm_variance_(&mean[j], sums[0].sum[j], sums[1].sum[j]);
+            rstd[j] = mixprec_norm_statistics_(norm, first + j, &mean[j], variance);
         }
         gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, first, 0, gamma_buffer, count, &gamma_step);
         beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, first, 0, beta_buffer, count, &beta_step);
@@ -13172,55 +13211,67 @@ MIXPREC_INLINE int mixprec_is_kept_(const mixprec_group_ *g) {
     return g->segments * g->length <= MIXPREC_KEPT_ && (g->segments == 1 || g->length % MIXPREC_FLOATS_ == 0);
 }
 
+/* The passes over a group. */
+enum { MIXPREC_MEAN_, MIXPREC_VARIANCE_, MIXPREC_RESULT_ };
+
 MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kernels, const mixprec_norm_ *norm) {
     float x_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
     const float *x, *gamma, *beta;
     mixprec_group_ g = norm->group;
     const int keeps = mixprec_is_kept_(&g);
+    const size_t size = mixprec_size_of_(norm->x.type);
     size_t group, n = g.segments * g.length, i, j, count, index, gamma_step, beta_step;
     (void)kernels;
     for (group = 0; group < norm->groups; group++, g.first += norm->step) {
-        enum { MEAN, VARIANCE, Y };
-        const int begin = norm->variance ? Y : norm->centred ? MEAN : VARIANCE;
+        const int begin = norm->given ? MIXPREC_RESULT_ : norm->centred ? MIXPREC_MEAN_ : MIXPREC_VARIANCE_;
         float mean = 0;
-        double moment = 0;
+        double variance = 0;
         int pass;
-        mixprec_floats_ centre, scale;
-        if (norm->variance) {
+        if (norm->given) {
             mean = norm->mean[group];
-            moment = (double)norm->variance[group];
+            variance = (double)norm->variance[group];
         }
-        for (pass = begin; pass <= Y; pass++) {
-            double lanes[MIXPREC_RUN_] = {0};
-            mixprec_spread_(&scale, pass == Y ? mixprec_norm_statistics_(norm, group, &mean, moment) : 0);
+        for (pass = begin; pass <= MIXPREC_RESULT_; pass++) {
+            double lanes[2][MIXPREC_ROW_LANES_];
+            float middle[MIXPREC_FLOATS_];
+            mixprec_floats_ centre, scale;
+            mixprec_clear_(lanes[0], sizeof lanes[0]); /* of both at once gcc makes a slow loop */
+            mixprec_clear_(lanes[1], sizeof lanes[1]);
+            mixprec_spread_(&scale,
+                            pass == MIXPREC_RESULT_ ? mixprec_norm_statistics_(norm, group, &mean, variance) : 0);
             mixprec_spread_(&centre, mean);
+            MIXPREC_STORE_(middle, centre);
             for (i = 0; i < n; i += count) {
                 float *block = keeps ? x_buffer + i : x_buffer;
                 count = mixprec_group_block_(&g, i, &index);
                 x = mixprec_kept_view_(block, &norm->x, index, count, keeps && pass > begin);
-                if (pass == MEAN)
-                    mixprec_add_terms_(lanes, x, NULL, NULL, count);
-                else if (pass == VARIANCE)
-                    mixprec_add_terms_(lanes, x, NULL, &centre, count);
+                if (pass == MIXPREC_MEAN_)
+                    mixprec_add_terms_(lanes, MIXPREC_NUMBERS_, x, NULL, count);
+                else if (pass == MIXPREC_VARIANCE_ && norm->centred)
+                    mixprec_add_terms_(lanes, MIXPREC_DEVIATIONS_, x, middle, count);
+                else if (pass == MIXPREC_VARIANCE_)
+                    mixprec_add_terms_(lanes, MIXPREC_PRODUCTS_, x, x, count);
                 else {
                     /* The next row: no CPU sees it coming after several passes over one. In DRAM layer norm of f32
                        takes 1.2 cycles for an element, not 2.2 (Zen 4); in the backward pass it gains nothing. */
-                    const uintptr_t next = (uintptr_t)x + (norm->x.type == MIXPREC_F32 ? norm->step : 0) * sizeof *x;
+                    const uintptr_t next = (uintptr_t)norm->x.data + (index + norm->step) * size;
                     gamma =
                         mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count, &gamma_step);
                     beta = mixprec_norm_parameters_(norm, &norm->beta, 0.0f, group, i, beta_buffer, count, &beta_step);
                     to = mixprec_place_(block, &norm->y, index, count);
                     for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-                        if (j % 16 == 0)
-                            MIXPREC_FETCH_(next + j * sizeof *x);
+                        if (j * size % 64 == 0)
+                            MIXPREC_FETCH_(next + j * size);
                         mixprec_affine_(to + j, x + j, &centre, &scale, gamma + j * gamma_step, beta + j * beta_step);
                     }
                     mixprec_write_(&norm->y, index, to, count);
                 }
             }
-            moment = pass < Y ? mixprec_terms_sum_(lanes) / (double)n : 0;
-            if (pass == MEAN)
-                mean = mixprec_to_f32_(moment);
+            variance = mixprec_terms_sum_(lanes[0]) / (double)n;
+            if (pass == MIXPREC_MEAN_)
+                mean = mixprec_to_f32_(variance);
+            else if (norm->centred)
+                variance = mixprec_norm_variance_(&mean, variance, mixprec_terms_sum_(lanes[1]) / (double)n);
         }
     }
 }
@@ -13274,7 +13325,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_as_(const mixprec_kerne
                 const size_t index = row * norm->groups + first;
                 const float *x = mixprec_view_(x_buffer, &norm->x, index, count, 0);
                 const float *dy = mixprec_view_(dy_buffer, &norm->dy, index, count, 0);
-                to = mixprec_place_(dy_buffer, &norm->dx, index, count);
+                to = pass ? mixprec_place_(dy_buffer, &norm->dx, index, count) : NULL;
                 for (j = 0; j < count; j += MIXPREC_FLOATS_) {
                     const mixprec_floats_ centre = MIXPREC_LOAD_(mean + j), scale = MIXPREC_LOAD_(rstd + j);
                     mixprec_floats_ h, g, d = MIXPREC_LOAD_(dy + j);
@@ -13295,7 +13346,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_as_(const mixprec_kerne
                 if (pass)
                     mixprec_write_(&norm->dx, index, to, count);
                 for (i = 0; i < MIXPREC_NORM_SUMS_ && !pass; i++)
-                    mixprec_end_row_(&sums[i], row, rows);
+                    mixprec_end_row_(&sums[i], count, row, rows);
             }
             for (j = 0; j < count && !pass; j++) {
                 mean_g[j] = mixprec_to_f32_(sums[MIXPREC_G_].sum[j] / (double)rows);
@@ -13336,7 +13387,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
     int pass;
     (void)kernels;
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
-        double sums[MIXPREC_NORM_SUMS_][MIXPREC_RUN_] = {{0}};
+        double sums[MIXPREC_NORM_SUMS_][MIXPREC_ROW_LANES_] = {{0}};
         mixprec_floats_ centre, scale, mean_g, along;
         mixprec_spread_(&centre, norm->centred ? norm->mean[group] : 0);
         mixprec_spread_(&scale, norm->rstd[group]);
@@ -13349,7 +13400,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 x = mixprec_kept_view_(x_block, &norm->x, index, count, keeps && pass);
                 dy = mixprec_kept_view_(dy_block, &norm->dy, index, count, keeps && pass);
                 gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count, &gamma_step);
-                to = mixprec_place_(dy_block, &norm->dx, index, count);
+                to = pass ? mixprec_place_(dy_block, &norm->dx, index, count) : NULL;
                 for (j = 0; j < count; j += part, x += part, dy += part, gamma += part * gamma_step) {
                     part = mixprec_min_(count - j, MIXPREC_BLOCK_);
                     for (k = 0; k < part; k += MIXPREC_FLOATS_) {
@@ -13367,12 +13418,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                         continue;
                     if (norm->dx.data) {
                         if (norm->centred)
-                            mixprec_add_terms_(sums[MIXPREC_G_], g, NULL, NULL, part);
-                        mixprec_add_terms_(sums[MIXPREC_GH_], g, h, NULL, part);
+                            mixprec_add_terms_(&sums[MIXPREC_G_], MIXPREC_NUMBERS_, g, NULL, part);
+                        mixprec_add_terms_(&sums[MIXPREC_GH_], MIXPREC_PRODUCTS_, g, h, part);
                     }
                     if (norm->by_group) {
-                        mixprec_add_terms_(sums[MIXPREC_DY_], dy, NULL, NULL, part);
-                        mixprec_add_terms_(sums[MIXPREC_DYH_], dy, h, NULL, part);
+                        mixprec_add_terms_(&sums[MIXPREC_DY_], MIXPREC_NUMBERS_, dy, NULL, part);
+                        mixprec_add_terms_(&sums[MIXPREC_DYH_], MIXPREC_PRODUCTS_, dy, h, part);
                         continue;
                     }
                     if (norm->dbeta)
@@ -15801,11 +15852,12 @@ static mixprec_status mixprec_norm_forward_(mixprec_norm_ *norm, void *y, mixpre
     a[1] = mixprec_argument_of_(x, x_type, n, MIXPREC_SAME_);
     a[2] = mixprec_argument_of_(gamma, parameter_type, parameters, MIXPREC_OPTIONAL_);
     a[3] = mixprec_argument_of_(beta, parameter_type, parameters, MIXPREC_OPTIONAL_);
-    a[4] = mixprec_argument_of_(norm->mean, MIXPREC_F32, norm->groups, norm->variance ? MIXPREC_IN_ : out);
+    a[4] = mixprec_argument_of_(norm->mean, MIXPREC_F32, norm->groups, norm->given ? MIXPREC_IN_ : out);
     a[5] = mixprec_argument_of_(norm->rstd, MIXPREC_F32, norm->groups, out);
     a[6] = mixprec_argument_of_(norm->running_mean, MIXPREC_F32, norm->groups, out);
     a[7] = mixprec_argument_of_(norm->running_variance, MIXPREC_F32, norm->groups, out);
-    a[8] = mixprec_argument_of_(norm->variance, MIXPREC_F32, norm->groups, MIXPREC_OPTIONAL_);
+    a[8] =
+        mixprec_argument_of_(norm->variance, MIXPREC_F32, norm->groups, norm->given ? MIXPREC_IN_ : MIXPREC_OPTIONAL_);
     status = mixprec_check_arguments_(a, 9);
     if (status == MIXPREC_OK &&
         (!mixprec_is_parameter_(norm->epsilon, MIXPREC_F64_MAX_) || !mixprec_is_parameter_(norm->momentum, 1)))
@@ -15915,10 +15967,9 @@ MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y
                                                         const float *running_variance, size_t samples, size_t channels,
                                                         size_t pixels, double epsilon) {
     mixprec_norm_ norm;
-    if (!running_variance)
-        return MIXPREC_ERR_NULL;
     mixprec_norm_channels_(&norm, samples, channels, pixels);
-    norm.mean = (float *)(uintptr_t)running_mean; /* only read: the variance is given */
+    norm.given = 1;
+    norm.mean = (float *)(uintptr_t)running_mean; /* only read */
     norm.variance = running_variance;
     norm.epsilon = epsilon;
     return mixprec_norm_forward_(&norm, y, y_type, x, x_type, gamma, beta, parameter_type,

@@ -532,6 +532,19 @@ static void test_long_softmax(void) {
     }
 }
 
+/* Numbers that vanish beside 1, but not in lanes of their own. */
+static void test_softmax_order(void) {
+    float x[64], loss;
+    const int32_t target = 0;
+    int i;
+    for (i = 1; i < 64; i++)
+        x[i] = -37.42994776f; /* exp = 2^-54 */
+    x[0] = 0;
+    CHECK(mixprec_cross_entropy(NULL, MIXPREC_F32, &loss, x, MIXPREC_F32, &target, 1, 64, 1) == MIXPREC_OK &&
+              fabs((double)loss / 0x7p-51 - 1) < 1e-6,
+          "the loss is %a", (double)loss);
+}
+
 /* Scales that are no f32, or nearly none, and those of exps that are almost 0. */
 static void test_cross_entropy_scales(void) {
     static const double scales[] = {1e-300, 1e-46, 1e-42, 1e-39, -1e-30, 1e-19, 1e-17, 1e17, -1e19,
@@ -786,19 +799,19 @@ static void add_in_order(double *sums, const float *terms, size_t n, size_t lane
         }
 }
 
-/* The mean of a channel's elements, or of their squares after *centre is subtracted, in the order of the manual. */
+/* The mean of a channel's elements, or of what they are off *centre, or of its squares, in the order of the manual. */
 static double moment_in_order(const tensor *t, size_t samples, size_t channels, size_t pixels, size_t channel,
-                              const float *centre) {
+                              const float *centre, int squares) {
     double sums[8] = {0};
     float terms[MOST];
     size_t i, k, n = 0;
     for (i = 0; i < samples; i++) {
         for (k = 0; k < pixels; k++) {
             volatile float term = (float)t->value[(i * channels + channel) * pixels + k];
-            if (centre) {
+            if (centre)
                 term -= *centre;
+            if (squares)
                 term *= term;
-            }
             terms[n++] = term;
         }
         if (pixels > 1)
@@ -834,8 +847,12 @@ static void test_order(void) {
                                      1e-5) == MIXPREC_OK,
                   "status");
             for (i = 0; i < channels; i++) {
-                const float centre = (float)moment_in_order(&x, samples, channels, pixels, i, NULL);
-                const double variance = moment_in_order(&x, samples, channels, pixels, i, &centre);
+                const float about = (float)moment_in_order(&x, samples, channels, pixels, i, NULL, 0);
+                const double off = moment_in_order(&x, samples, channels, pixels, i, &about, 0);
+                const double square = moment_in_order(&x, samples, channels, pixels, i, &about, 1);
+                const volatile double off_squared = off * off;
+                const float centre = (float)((double)about + off);
+                const double variance = fmax(0, square - off_squared);
                 const size_t count = samples * pixels;
                 const double unbiased = variance * (double)count / (double)(count - (count > 1));
                 CHECK(mean[i] == centre && rstd[i] == (float)(1 / sqrt(variance + 1e-5)),
@@ -898,12 +915,48 @@ static void test_many_columns(void) {
     }
 }
 
+/* Gradients of gamma and beta alone are those beside dx. */
+static void test_parameter_gradients(void) {
+    enum { ROWS = 16, N = 24 };
+    static float x[ROWS * N], dy[ROWS * N], dx[ROWS * N], statistics[2][ROWS * N], dgamma[2][ROWS * N],
+        dbeta[2][ROWS * N];
+    int i, alone;
+    size_t pixels;
+    for (i = 0; i < ROWS * N; i++)
+        x[i] = (float)random_normal(), dy[i] = (float)random_normal();
+    for (pixels = 0; pixels <= 8; pixels = pixels ? pixels * 8 : 1) { /* none: layer norm */
+        const size_t channels = pixels ? N / pixels : N;
+        memset(dgamma, 0, sizeof dgamma);
+        memset(dbeta, 0, sizeof dbeta);
+        for (alone = 0; alone < 2; alone++) {
+            mixprec_status status;
+            if (pixels) {
+                mixprec_batch_norm(dx, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
+                                   MIXPREC_F32, NULL, NULL, 0, ROWS, channels, pixels, 1e-5);
+                status = mixprec_batch_norm_backward(alone ? NULL : dx, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
+                                                     MIXPREC_F32, x, MIXPREC_F32, NULL, MIXPREC_F32, statistics[0],
+                                                     statistics[1], ROWS, channels, pixels);
+            } else {
+                mixprec_layer_norm(dx, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
+                                   MIXPREC_F32, ROWS, N, 1e-5);
+                status = mixprec_layer_norm_backward(alone ? NULL : dx, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
+                                                     MIXPREC_F32, x, MIXPREC_F32, NULL, MIXPREC_F32, statistics[0],
+                                                     statistics[1], ROWS, N);
+            }
+            CHECK(status == MIXPREC_OK, "status");
+        }
+        CHECK(!memcmp(dgamma[0], dgamma[1], sizeof *dgamma) && !memcmp(dbeta[0], dbeta[1], sizeof *dbeta) &&
+                  dgamma[0][channels - 1] != 0 && dbeta[0][channels - 1] != 0,
+              "%zu pixels: gradients alone differ", pixels);
+    }
+}
+
 /* Statistics that E[x^2] - E[x]^2 would lose, kept running statistics, and inference with them. */
 static void test_statistics(void) {
     static float x[1000], out[1000];
     float mean, rstd, means[2], rstds[2], running_mean = 3, running_variance = 5, gamma = 2, beta = -1;
     double exact_mean = 0, variance = 0;
-    int i;
+    int i, k;
     for (i = 0; i < 1000; i++)
         x[i] = 30000 + (float)(i % 2), exact_mean += (double)x[i] / 1000;
     for (i = 0; i < 1000; i++)
@@ -949,11 +1002,24 @@ static void test_statistics(void) {
     for (i = 0; i < 100; i++)
         CHECK(fabsf(out[i] - (i / 2 % 2 ? 1 : -1)) < 1e-6f, "tiny, one pixel: means %g, %g, %g at %d", (double)means[0],
               (double)means[1], (double)out[i], i);
-    /* a constant row: no deviation */
+    /* constants, whose sums are rounded: no deviation */
+    for (k = 0; k < 400; k++) {
+        const float constant = (float)ldexp(1 + random_u32() / 4294967296.0, (int)(random_u32() % 100) - 80);
+        const size_t n = 1 + random_u32() % 1000;
+        for (i = 0; i < 1000; i++)
+            x[i] = constant;
+        if (k % 3 == 0)
+            mixprec_layer_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, n, 1e-5);
+        else
+            mixprec_batch_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, NULL,
+                               &running_variance, 1, k % 3 == 1 ? 1 : n, 1, k % 3 == 1 ? n : 1, 1e-5);
+        CHECK(mean == constant && rstd == (float)sqrt(1e5) && (k % 3 == 0 || 1 / running_variance > 0),
+              "%zu times %.9g: mean %.9g, rstd %.9g", n, (double)constant, (double)mean, (double)rstd);
+        for (i = 0; i < (int)n; i++)
+            CHECK(out[i] == 0, "%zu times %.9g becomes %g", n, (double)constant, (double)out[i]);
+    }
     for (i = 0; i < 10; i++)
         x[i] = 7;
-    mixprec_layer_norm(out, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 10, 1e-5);
-    CHECK(out[3] == 0 && fabs((double)rstd - sqrt(1e5)) < 1e-3, "constant: %g, rstd %g", (double)out[3], (double)rstd);
     x[4] = NAN;
     mixprec_layer_norm(out, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, 10, 1e-5);
     CHECK(isnan(out[0]) && isnan(rstd), "NaN in a row: %g", (double)out[0]);
@@ -1323,7 +1389,7 @@ static void test_bits(void) {
     size_t i;
     for (i = 0; i < 4; i++) {
         uint64_t hash = all_layers(splits[i]);
-        CHECK(hash == 0xED05BA0223F74644u, "split at row %zu: %016llx", splits[i], (unsigned long long)hash);
+        CHECK(hash == 0x3ECEB32323420F26u, "split at row %zu: %016llx", splits[i], (unsigned long long)hash);
     }
 }
 
@@ -1608,6 +1674,8 @@ static void test_statuses(void) {
     NULLS(mixprec_batch_norm(p(0), F, p(1), p(2), NULL, F, p(4), p(5), F, p(6), p(7), 0, 3, 3, 3, 0));
     NULLS(mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, NULL, p(7), 3, 3, 3, 0));
     NULLS(mixprec_batch_norm_inference(p(0), F, p(3), F, p(4), p(5), F, p(6), NULL, 3, 3, 3, 0));
+    CHECK(mixprec_batch_norm_inference(p(0), F, p(3), F, NULL, NULL, F, NULL, NULL, 3, 0, 3, 0) == MIXPREC_OK,
+          "inference without channels");
     NULLS(mixprec_batch_norm_backward(p(0), F, p(1), p(2), NULL, F, p(4), F, p(5), F, p(6), p(7), 3, 3, 3));
     NULLS(mixprec_bias_add(p(0), F, p(1), F, NULL, F, 3, 3));
     NULLS(mixprec_bias_gradient(NULL, p(1), F, 3, 3, 0));
@@ -1744,6 +1812,7 @@ int main(int argc, char **argv) {
         {"layers: the gradient of a narrow softmax", test_narrow_softmax_gradient},
         {"layers: softmax within 3 ulp", test_softmax_accuracy},
         {"layers: softmax of long rows", test_long_softmax},
+        {"layers: the order of sums in softmax", test_softmax_order},
         {"layers: gradients of cross-entropy at any scale", test_cross_entropy_scales},
         {"layers: softmax under a mask and the gradient", test_masked_softmax},
         {"layers: cross-entropy and its gradient", test_cross_entropy},
@@ -1751,6 +1820,7 @@ int main(int argc, char **argv) {
         {"layers: layer norm, RMS norm, batch norm and their gradients", test_norms},
         {"layers: the order of sums in normalisation", test_order},
         {"layers: batch norm of many columns", test_many_columns},
+        {"layers: gradients of gamma and beta alone", test_parameter_gradients},
         {"layers: statistics of normalisation", test_statistics},
         {"layers: bias and its gradient", test_bias},
         {"layers: embedding and its gradient", test_embedding},
