@@ -1634,8 +1634,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
    are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
    than f32 can hold. The bits are the same on every instruction set and compiler, but not with -ffast-math. Nothing is
-   allocated; blocks wait on the stack, about 20 KB at most (the backward passes of norms, with gcc -O2; 6 KB with
-   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   allocated; blocks wait on the stack, about 21 KB at most (softmax, with gcc -O2; 6 KB, the backward passes of norms,
+   with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -12800,9 +12800,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_larger_(mixprec_floats_ *max, const float *x)
     const mixprec_floats_ in = MIXPREC_LOAD_(x);
     *max = MIXPREC_SELECT_(MIXPREC_WHERE_(in > *max), in, *max);
 }
-/* The maximum of a row, NaN aside; in so many chains, since a comparison waits for the one before. */
+/* The maximum of a row, NaN aside; in so many chains, since a comparison waits for the one before. What had to be
+   converted stays in `kept`, followed by -Inf, unless that is NULL. */
 enum { MIXPREC_CHAINS_ = 4 };
-MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n) {
+MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t first, size_t n, float *kept) {
     const float lowest = mixprec_f32_from_bits_(0xFF800000u);
     float buffer[MIXPREC_BLOCK_], most[MIXPREC_CHAINS_ * MIXPREC_FLOATS_];
     const float *block;
@@ -12813,7 +12814,7 @@ MIXPREC_FORCE_INLINE_ float mixprec_row_max_(const mixprec_tensor_ *x, size_t fi
     MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_CHAINS_; k++) max[k] = MIXPREC_LOAD_(most);
     for (i = 0; i < n; i += count) {
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        block = mixprec_view_(buffer, x, first + i, count, lowest);
+        block = mixprec_view_(kept ? kept + i : buffer, x, first + i, count, lowest);
         for (j = 0; j + MIXPREC_CHAINS_ * MIXPREC_FLOATS_ <= count; j += MIXPREC_CHAINS_ * MIXPREC_FLOATS_)
             MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_CHAINS_; k++)
                 mixprec_larger_(&max[k], block + j + k * MIXPREC_FLOATS_);
@@ -12876,8 +12877,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         sums[k / MIXPREC_WIDTH_];
 }
 
+/* Exps of a row that stay on the stack. */
+enum { MIXPREC_EXPS_ = 16 * MIXPREC_BLOCK_ };
+
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_KEPT_], picked, *to, *e;
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_EXPS_], picked, *to, *e;
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
     const int in_place = s->y.data && s->y.type == MIXPREC_F32; /* y has room for exps until they are scaled */
     size_t row, i, j, count;
@@ -12885,8 +12889,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
     for (row = 0; row < s->rows; row++) {
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
-        const int kept = !s->logarithm && (n <= MIXPREC_KEPT_ || in_place);
-        const float max = mixprec_row_max_(&s->x, first, n);
+        const int kept = !s->logarithm && (n <= MIXPREC_EXPS_ || in_place);
+        const float max = mixprec_row_max_(&s->x, first, n, n <= MIXPREC_EXPS_ ? exps : NULL);
         double lanes[MIXPREC_ROW_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference = 0;
         int wide = 0; /* is the factor more than f32 can hold? */
         if (target >= 0) {
@@ -12901,11 +12905,14 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             for (i = 0; i < n; i += count) {
                 count = mixprec_min_(n - i, MIXPREC_BLOCK_);
                 e = exps;
-                if (n <= MIXPREC_KEPT_)
+                if (n <= MIXPREC_EXPS_)
                     e += i;
                 else if (kept)
                     e = mixprec_place_(exps, &s->y, first + i, count);
-                from = pass && kept ? NULL : mixprec_view_(buffer, &s->x, first + i, count, lowest);
+                if (!pass && n <= MIXPREC_EXPS_)
+                    from = mixprec_kept_view_(e, &s->x, first + i, count, 1);
+                else
+                    from = pass && kept ? NULL : mixprec_view_(buffer, &s->x, first + i, count, lowest);
                 if (from && !(pass && s->logarithm))
                     mixprec_exp_each_(kernels, e, lanes, from, count, max);
                 if (!pass)

@@ -505,8 +505,8 @@ static void test_softmax_accuracy(void) {
 /* Rows too long to wait on the stack: in f32 their exps wait in the result, which may be x; in bf16 they are computed
    twice. */
 static void test_long_softmax(void) {
-    enum { ROWS = 3, N = 2051 };
-    static const int32_t targets[ROWS] = {0, N - 1, 1500}, valid[ROWS] = {N, 1500, 1024};
+    enum { ROWS = 4, N = 5003 };
+    static const int32_t targets[ROWS] = {0, N - 1, 4500, 1500}, valid[ROWS] = {N, 1500, 4096, 4099};
     static float x[ROWS * N], y[ROWS * N], same[ROWS * N], losses[2][ROWS];
     static mixprec_bf16 narrow[ROWS * N], rounded[ROWS * N];
     size_t i;
