@@ -2583,10 +2583,51 @@ MIXPREC_FORCE_INLINE_ void mixprec_arguments_(float *hi, float *lo, const float 
     }
 }
 
+/* What the function is in f32, as at +-Inf, where |x| is above a limit: of x > 0, x itself where `identity` is all
+   bits, and `plus`, a code; of others `minus`. */
+typedef struct mixprec_beyond_ {
+    int32_t limit, less; /* |x| as a code; less so for x > 0 */
+    int32_t identity, plus, minus, sign /* is it odd? */;
+} mixprec_beyond_;
+enum { MIXPREC_ALL_ = -1, MIXPREC_MINUS_ = -0x7FFFFFFF - 1, MIXPREC_ONE_ = 0x3F800000 };
+
+/* One vector of y: the function of x, computed where it is no limit (never where that is NULL); or, slope, the
+   derivative times dy; or x where x is NaN, quiet. */
+MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const mixprec_floats_ *computed, const float *x, const float *dy,
+                                           const mixprec_activation activation, const int slope) {
+    /* ReLU; GELU 15; GELU_TANH -11 and 6; SiLU -112 and 24; tanh 10, its slope 53 */
+    static const mixprec_beyond_ table[][2] = {
+        {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}},
+        {{0, 0, MIXPREC_ALL_, 0, 0, 0}, {0, 0, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x41700000, 0, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0}, {0x41700000, 0, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x41300000, 0x41300000 - 0x40C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+         {0x41300000, 0x41300000 - 0x40C00000, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x42E00000, 0x42E00000 - 0x41C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+         {0x42E00000, 0x42E00000 - 0x41C00000, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x41200000, 0, 0, MIXPREC_ONE_, MIXPREC_ONE_, MIXPREC_MINUS_}, {0x42540000, 0, 0, 0, 0, 0}}};
+    const mixprec_beyond_ *b = &table[activation][slope];
+    mixprec_floats_ in = MIXPREC_LOAD_(x), out;
+    mixprec_ints_ bits = MIXPREC_BITS_(in), positive = MIXPREC_WHERE_(bits > 0), magnitude = bits & 0x7FFFFFFF;
+    mixprec_ints_ outside, is_nan = MIXPREC_WHERE_(magnitude > 0x7F800000);
+    out = MIXPREC_FLOATS_OF_((positive & ((bits & b->identity) | b->plus)) | (~positive & b->minus));
+    if (computed) {
+        outside = MIXPREC_WHERE_(magnitude > b->limit - (positive & b->less));
+        out = MIXPREC_SELECT_(outside, out, *computed);
+    }
+    if (slope) {
+        MIXPREC_PRODUCT_(out, out, MIXPREC_LOAD_(dy));
+    } else if (computed)
+        out = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(out) | (bits & b->sign));
+    in = MIXPREC_FLOATS_OF_(bits | 0x00400000);
+    out = MIXPREC_SELECT_(is_nan, in, out);
+    MIXPREC_STORE_(y, out);
+}
+
 /* GELU, or its slope: with a = |x|, (1 - erf(a / sqrt 2)) / 2 = exp(-a^2/2) p(t) / (4 + a), t = 4 / (4 + a); p has
-   minimax error for a <= 15 (Remez), 1.3e-8. So GELU keeps its accuracy where it vanishes. exp is power, rest, which
-   becomes the result. */
-MIXPREC_FORCE_INLINE_ void mixprec_gelu_(float *rest, const float *power, const float *x, size_t n, int slope) {
+   minimax error for a <= 15 (Remez), 1.3e-8. So GELU keeps its accuracy where it vanishes. exp is power, rest. */
+MIXPREC_FORCE_INLINE_ void mixprec_gelu_(float *to, const float *rest, const float *power, const float *x,
+                                         const float *dy, size_t n, const mixprec_activation activation,
+                                         const int slope) {
     static const float c[] = {0.067569904f, -0.258147985f, 0.223511353f, 0.0904590487f, 0.0709205717f,
                               0.335417241f, 0.292046279f,  0.3811526f,   0.398085684f,  0.398985326f};
     float tail[MIXPREC_BLOCK_]; /* before the exp */
@@ -2631,15 +2672,16 @@ MIXPREC_FORCE_INLINE_ void mixprec_gelu_(float *rest, const float *power, const 
             a = MIXPREC_FLOATS_OF_(bits & ~(negative & 0x7FFFFFFF)); /* x or -0 */
             MIXPREC_SUM_(y, a, -y);
         }
-        MIXPREC_STORE_(rest + j, y);
+        mixprec_finish_(to + j, &y, x + j, slope ? dy + j : NULL, activation, slope);
     }
 }
 
 /* The others, by e = exp(-u): SiLU is x / (1 + e) with u = x. GELU_TANH, x/2 (1 + tanh(u/2)), is so, too, with u = 2
    sqrt(2/pi) (x + 0.044715 x^3). For the slopes: s = 1 / (1 + e), c = 1 - s = e s. e may be as large as 2^162, so that
    all of this is divided by 2^40. |tanh| is (e - 1) / (e + 1), with u = -2|x|: e - 1 loses nothing near 0. */
-MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(float *rest, const float *power, const float *x, size_t n,
-                                            mixprec_activation activation, int slope) {
+MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(float *to, const float *rest, const float *power, const float *x,
+                                            const float *dy, size_t n, const mixprec_activation activation,
+                                            const int slope) {
     const float tiny = 9.09494702e-13f; /* 2^-40 */
     mixprec_floats_ z, scale, e, d, y;
     size_t j;
@@ -2686,106 +2728,46 @@ MIXPREC_FORCE_INLINE_ void mixprec_sigmoid_(float *rest, const float *power, con
                 MIXPREC_PRODUCT_(z, d, tiny);
             }
         }
-        MIXPREC_STORE_(rest + j, z);
+        mixprec_finish_(to + j, &z, x + j, slope ? dy + j : NULL, activation, slope);
     }
 }
-
-/* What the function is in f32, as at +-Inf, where |x| is above a limit: of x > 0, x itself where `identity` is all
-   bits, and `plus`, a code; of others `minus`. */
-typedef struct mixprec_beyond_ {
-    int32_t limit, less; /* |x| as a code; less so for x > 0 */
-    int32_t identity, plus, minus, sign /* is it odd? */;
-} mixprec_beyond_;
-
-/* y = the function of x, computed where it is no limit; or, slope, that times dy; or x where x is NaN, quiet. */
-MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const float *computed, const float *x, const float *dy, size_t n,
-                                           const mixprec_beyond_ *beyond, int slope) {
-    const mixprec_beyond_ b = *beyond;
-    size_t j;
-    for (j = 0; j < n; j += MIXPREC_FLOATS_) {
-        mixprec_floats_ in = MIXPREC_LOAD_(x + j), out;
-        mixprec_ints_ bits = MIXPREC_BITS_(in), positive = MIXPREC_WHERE_(bits > 0), magnitude = bits & 0x7FFFFFFF;
-        mixprec_ints_ outside, is_nan = MIXPREC_WHERE_(magnitude > 0x7F800000);
-        out = MIXPREC_FLOATS_OF_((positive & ((bits & b.identity) | b.plus)) | (~positive & b.minus));
-        if (computed) {
-            outside = MIXPREC_WHERE_(magnitude > b.limit - (positive & b.less));
-            in = MIXPREC_LOAD_(computed + j);
-            out = MIXPREC_SELECT_(outside, out, in);
-        }
-        if (slope) {
-            MIXPREC_PRODUCT_(out, out, MIXPREC_LOAD_(dy + j));
-        } else if (computed)
-            out = MIXPREC_FLOATS_OF_(MIXPREC_BITS_(out) | (bits & b.sign));
-        in = MIXPREC_FLOATS_OF_(bits | 0x00400000);
-        out = MIXPREC_SELECT_(is_nan, in, out);
-        MIXPREC_STORE_(y + j, out);
-    }
-}
-
-enum { MIXPREC_ALL_ = -1, MIXPREC_MINUS_ = -0x7FFFFFFF - 1, MIXPREC_ONE_ = 0x3F800000 };
 
 /* y = activation(x), or, where dy is not NULL, its derivative at x times dy, for n <= MIXPREC_BLOCK_. */
 MIXPREC_FORCE_INLINE_ void mixprec_activate_as_(const mixprec_kernels_ *kernels, float *y, const float *x,
                                                 const float *dy, size_t n, mixprec_activation activation) {
-    /* GELU 15; GELU_TANH -11 and 6; SiLU -112 and 24; tanh 10, its slope 53 */
-    static const mixprec_beyond_ values[] = {{0, 0, 0, 0, 0, 0},
-                                             {0, 0, MIXPREC_ALL_, 0, 0, 0},
-                                             {0x41700000, 0, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
-                                             {0x41300000, 0x41300000 - 0x40C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
-                                             {0x42E00000, 0x42E00000 - 0x41C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
-                                             {0x41200000, 0, 0, MIXPREC_ONE_, MIXPREC_ONE_, MIXPREC_MINUS_}};
-    static const mixprec_beyond_ relu_slope = {0, 0, 0, MIXPREC_ONE_, 0, 0};
-    mixprec_beyond_ beyond = values[activation];
     float power[MIXPREC_BLOCK_], rest[MIXPREC_BLOCK_];
-    int paired = 0;
+    size_t j;
     MIXPREC_ASSERT(n <= MIXPREC_BLOCK_);
-    if (dy) {
-        beyond.identity = beyond.minus = 0;
-        beyond.plus = MIXPREC_ONE_;
-        if (activation == MIXPREC_ACTIVATION_TANH) {
-            beyond.limit = 0x42540000;
-            beyond.plus = 0;
-        }
-    }
     switch (activation) {
     case MIXPREC_ACTIVATION_NONE: mixprec_copy_(y, dy ? dy : x, n * sizeof *y); return;
     case MIXPREC_ACTIVATION_RELU:
-        if (dy)
-            mixprec_finish_(y, NULL, x, dy, n, &relu_slope, 1);
-        else
-            mixprec_finish_(y, NULL, x, NULL, n, &values[MIXPREC_ACTIVATION_RELU], 0);
+        for (j = 0; j < n && !dy; j += MIXPREC_FLOATS_)
+            mixprec_finish_(y + j, NULL, x + j, NULL, MIXPREC_ACTIVATION_RELU, 0);
+        for (j = 0; j < n && dy; j += MIXPREC_FLOATS_)
+            mixprec_finish_(y + j, NULL, x + j, dy + j, MIXPREC_ACTIVATION_RELU, 1);
         return;
-    case MIXPREC_ACTIVATION_GELU:
-        paired = 1;
-        mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU);
-        break;
-    case MIXPREC_ACTIVATION_GELU_TANH:
-        paired = 1;
-        mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU_TANH);
-        break;
+    case MIXPREC_ACTIVATION_GELU: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU); break;
+    case MIXPREC_ACTIVATION_GELU_TANH: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_GELU_TANH); break;
     case MIXPREC_ACTIVATION_SILU: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_SILU); break;
     case MIXPREC_ACTIVATION_TANH: mixprec_arguments_(rest, power, x, n, MIXPREC_ACTIVATION_TANH); break;
     }
-    mixprec_exps_(kernels, rest, power, n, paired);
-    if (dy) {
-        if (activation == MIXPREC_ACTIVATION_GELU)
-            mixprec_gelu_(rest, power, x, n, 1);
-        else if (activation == MIXPREC_ACTIVATION_GELU_TANH)
-            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_GELU_TANH, 1);
-        else if (activation == MIXPREC_ACTIVATION_SILU)
-            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_SILU, 1);
-        else
-            mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_TANH, 1);
-        mixprec_finish_(y, rest, x, dy, n, &beyond, 1);
-        return;
+    mixprec_exps_(kernels, rest, power, n,
+                  activation == MIXPREC_ACTIVATION_GELU || activation == MIXPREC_ACTIVATION_GELU_TANH);
+#define MIXPREC_CASE_(name, function)                                                                                  \
+    case name:                                                                                                         \
+        if (dy)                                                                                                        \
+            function(y, rest, power, x, dy, n, name, 1);                                                               \
+        else                                                                                                           \
+            function(y, rest, power, x, NULL, n, name, 0);                                                             \
+        break;
+    switch (activation) {
+        MIXPREC_CASE_(MIXPREC_ACTIVATION_GELU, mixprec_gelu_)
+        MIXPREC_CASE_(MIXPREC_ACTIVATION_GELU_TANH, mixprec_sigmoid_)
+        MIXPREC_CASE_(MIXPREC_ACTIVATION_SILU, mixprec_sigmoid_)
+        MIXPREC_CASE_(MIXPREC_ACTIVATION_TANH, mixprec_sigmoid_)
+    default: break;
     }
-    if (activation == MIXPREC_ACTIVATION_GELU)
-        mixprec_gelu_(rest, power, x, n, 0);
-    else if (activation == MIXPREC_ACTIVATION_TANH)
-        mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_TANH, 0);
-    else
-        mixprec_sigmoid_(rest, power, x, n, MIXPREC_ACTIVATION_SILU, 0);
-    mixprec_finish_(y, rest, x, NULL, n, &beyond, 0);
+#undef MIXPREC_CASE_
 }
 MIXPREC_BOTH_(mixprec_activate_,
               (const mixprec_kernels_ *kernels, float *y, const float *x, const float *dy, size_t n,
