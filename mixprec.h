@@ -12859,74 +12859,76 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         sums[k / MIXPREC_WIDTH_];
 }
 
-/* Exps of a row that stay on the stack. */
+/* Exps of a row that stay on the stack. Those of a longer one wait in y, where that is f32; else they are computed once
+   more. */
 enum { MIXPREC_EXPS_ = 16 * MIXPREC_BLOCK_ };
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_EXPS_], picked, *to, *e;
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_EXPS_], *to, *e;
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
-    const int in_place = s->y.data && s->y.type == MIXPREC_F32; /* y has room for exps until they are scaled */
     size_t row, i, j, count;
-    int pass;
     for (row = 0; row < s->rows; row++) {
         const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
         const int32_t target = s->targets ? s->targets[row] : -1;
-        const int kept = !s->logarithm && (n <= MIXPREC_EXPS_ || in_place);
-        const float max = mixprec_row_max_(&s->x, first, n, n <= MIXPREC_EXPS_ ? exps : NULL);
-        double lanes[MIXPREC_ROW_LANES_] = {0}, log_sum = 0, inverse = 0, factor = 0, difference = 0;
-        int wide = 0; /* is the factor more than f32 can hold? */
+        const int is_short = n <= MIXPREC_EXPS_;
+        const int in_place = !is_short && !s->logarithm && s->y.data && s->y.type == MIXPREC_F32;
+        const float max = mixprec_row_max_(&s->x, first, n, is_short ? exps : NULL);
+        double lanes[MIXPREC_ROW_LANES_] = {0}, sum, inverse, factor, log_sum = 0, difference = 0;
+        int wide; /* is the factor more than f32 can hold? */
         if (target >= 0) {
             difference = (double)*mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0) - (double)max;
             MIXPREC_KEEP_(difference);
         }
-        for (pass = 0; pass < 2; pass++) {
-            if (pass && s->losses)
-                s->losses[row] = target >= 0 ? mixprec_to_f32_(log_sum - difference) : 0;
-            if (pass && !s->y.data)
-                break;
-            for (i = 0; i < n; i += count) {
-                count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-                e = exps;
-                if (n <= MIXPREC_EXPS_)
-                    e += i;
-                else if (kept)
-                    e = mixprec_place_(exps, &s->y, first + i, count);
-                if (!pass && n <= MIXPREC_EXPS_)
-                    from = mixprec_kept_view_(e, &s->x, first + i, count, 1);
-                else
-                    from = pass && kept ? NULL : mixprec_view_(buffer, &s->x, first + i, count, lowest);
-                if (from && !(pass && s->logarithm))
-                    mixprec_exp_each_(kernels, e, lanes, from, count, max);
-                if (!pass)
-                    continue;
-                to = mixprec_place_(buffer, &s->y, first + i, count);
-                picked = target >= 0 && (size_t)target - i < count ? e[(size_t)target - i] : 0;
-                for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
-                    const mixprec_f32s_ in = MIXPREC_LOAD_F32S_((wide ? e : from) + j);
-                    mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
-                    z = wide ? z * factor : (z - (double)max) - log_sum;
-                    MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
-                }
-                for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
-                    mixprec_floats_ y;
-                    MIXPREC_PRODUCT_(y, MIXPREC_LOAD_(e + j), (float)factor);
-                    MIXPREC_STORE_(to + j, y);
-                }
-                if (target >= 0 && (size_t)target - i < count)
-                    to[(size_t)target - i] = mixprec_to_f32_((mixprec_times_((double)picked, inverse) - 1) * s->scale);
-                mixprec_write_(&s->y, first + i, to, count);
-            }
-            if (!pass) {
-                const double sum = mixprec_terms_sum_(lanes);
-                inverse = 1 / sum;
-                factor = inverse * s->scale;
-                wide = !s->logarithm && (factor > 3.4e38 || factor < -3.4e38);
-                if (s->logarithm || s->losses)
-                    log_sum = mixprec_log_sum_(sum);
-            }
+        for (i = 0; i < n; i += count) {
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+            e = exps + (is_short ? i : 0);
+            if (in_place)
+                e = mixprec_place_(e, &s->y, first + i, count);
+            from = is_short ? mixprec_kept_view_(e, &s->x, first + i, count, 1)
+                            : mixprec_view_(buffer, &s->x, first + i, count, lowest);
+            mixprec_exp_each_(kernels, e, lanes, from, count, max);
         }
-        if (s->y.data)
-            mixprec_write_zeros_(&s->y, s->targets && target < 0 ? first : first + n, first + s->columns);
+        sum = mixprec_terms_sum_(lanes);
+        inverse = 1 / sum;
+        factor = inverse * s->scale;
+        wide = !s->logarithm && (factor > 3.4e38 || factor < -3.4e38);
+        if (s->logarithm || s->losses)
+            log_sum = mixprec_log_sum_(sum);
+        if (s->losses)
+            s->losses[row] = target >= 0 ? mixprec_to_f32_(log_sum - difference) : 0;
+        if (!s->y.data)
+            continue;
+        for (i = 0; i < n; i += count) {
+            float picked;
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
+            e = exps + (is_short ? i : 0);
+            if (in_place)
+                e = mixprec_place_(e, &s->y, first + i, count);
+            if (s->logarithm || (!is_short && !in_place)) {
+                from = mixprec_view_(buffer, &s->x, first + i, count, lowest);
+                if (s->logarithm)
+                    e = (float *)(uintptr_t)from; /* only read */
+                else
+                    mixprec_exp_each_(kernels, e, lanes, from, count, max);
+            }
+            picked = target >= 0 && (size_t)target - i < count ? e[(size_t)target - i] : 0;
+            to = mixprec_place_(buffer, &s->y, first + i, count);
+            for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
+                const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(e + j);
+                mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
+                z = wide ? z * factor : (z - (double)max) - log_sum;
+                MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
+            }
+            for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
+                mixprec_floats_ y;
+                MIXPREC_PRODUCT_(y, MIXPREC_LOAD_(e + j), (float)factor);
+                MIXPREC_STORE_(to + j, y);
+            }
+            if (target >= 0 && (size_t)target - i < count)
+                to[(size_t)target - i] = mixprec_to_f32_((mixprec_times_((double)picked, inverse) - 1) * s->scale);
+            mixprec_write_(&s->y, first + i, to, count);
+        }
+        mixprec_write_zeros_(&s->y, s->targets && target < 0 ? first : first + n, first + s->columns);
     }
 }
 MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixprec_softmax_ *s), (kernels, s))
