@@ -11389,9 +11389,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
             product.b = d->trans_a ? mixprec_element_(d->a, d->a_type, d->lda, p, row)
                                    : mixprec_element_(d->a, d->a_type, d->lda, row, p);
             if (turned.tiny) {
-                mixprec_small_ small;
-                mixprec_gemm_small_part_(&small, &turned, &product, &turned_part);
-                mixprec_gemm_run_small_(&small, &turned, &product, &turned_part, workspace);
+                mixprec_small_ call;
+                mixprec_gemm_small_part_(&call, &turned, &product, &turned_part);
+                mixprec_gemm_run_small_(&call, &turned, &product, &turned_part, workspace);
             } else
                 mixprec_gemm_run_(&turned, &product, &turned_part, workspace);
             for (j = 0; j < columns; j++)
@@ -11498,7 +11498,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
     const mixprec_gemm_range_ part = mixprec_gemm_part_(plan, d, index);
     const int several = d->batch > 1 || d->a_array || d->b_array || d->c_array;
     mixprec_gemm_desc product;
-    mixprec_small_ small;
+    mixprec_small_ call;
     mixprec_fp_ environment;
     size_t i;
     if (part.row == part.row_end || part.column == part.column_end)
@@ -11506,7 +11506,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
     if (several)
         product = *d;
     if (plan->tiny)
-        mixprec_gemm_small_part_(&small, plan, d, &part);
+        mixprec_gemm_small_part_(&call, plan, d, &part);
     environment = mixprec_fp_begin_();
     for (i = part.first; i < part.last; i++) {
         if (several) {
@@ -11522,7 +11522,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
         else {
             char *workspace = mixprec_line_(job->workspace + index * job->bytes);
             if (plan->tiny)
-                mixprec_gemm_run_small_(&small, plan, d, &part, workspace);
+                mixprec_gemm_run_small_(&call, plan, d, &part, workspace);
 #if defined(MIXPREC_HAS_FEW_)
             else if (plan->thin)
                 mixprec_gemm_run_thin_(plan, d, &part, workspace);

@@ -56,6 +56,12 @@ if [ "${1-}" = --quick ]; then
         missing "compile: C++" "$cxx"
     fi
 
+    check "compile: beside macros of other headers" "$CC" $warnings -std=gnu99 -I. -c tests/compile_macros.c -o "$work/unit.o"
+    if have "$cxx"; then
+        cp tests/compile_macros.c "$work/compile_macros.cpp"
+        check "compile: the same in C++" "$cxx" $warnings -std=gnu++11 -I. -c "$work/compile_macros.cpp" -o "$work/unit.o"
+    fi
+
     for option in MIXPREC_STATIC MIXPREC_NO_SIMD MIXPREC_NO_STDLIB MIXPREC_MAX_ISA=1 MIXPREC_MAX_ISA=2 \
         MIXPREC_GEMM_STACK=0 MIXPREC_NO_LAYERS; do
         implementation "$CC" -std=c99 -O1 -D$option
