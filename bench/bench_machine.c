@@ -183,8 +183,8 @@ typedef struct limit_run {
 } limit_run;
 
 /* A wide load takes fewer instructions for a line of the cache, so that the CPU asks for more lines ahead: on a Zen 5
-   core 44 GB/s with 64-byte loads, 35 with 8-byte ones. But on Zen 4 loads of 32 bytes read 5 to 14 % more than those of
-   64: CPUs that have both take turns, and the best counts. */
+   core 44 GB/s with 64-byte loads, 35 with 8-byte ones. But on Zen 4 loads of 32 bytes read 5 to 14 % more than those
+   of 64: CPUs that have both take turns, and the best counts. */
 #define READ_KERNEL(name, attribute, vector)                                                                           \
     attribute static void read_##name(const unsigned char *data, size_t bytes) {                                       \
         const vector *x = (const vector *)(const void *)data;                                                          \
