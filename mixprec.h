@@ -1634,8 +1634,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
    are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
    than f32 can hold. The bits are the same on every instruction set and compiler, but not with -ffast-math. Nothing is
-   allocated; blocks wait on the stack, about 21 KB at most (softmax, with gcc -O2; 6 KB, the backward passes of norms,
-   with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   allocated; blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with
+   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1658,7 +1658,7 @@ MIXPREC_API mixprec_status mixprec_activate_backward(void *dx, mixprec_dtype dx_
                                                      mixprec_dtype dy_type, const void *x, mixprec_dtype x_type,
                                                      size_t n, mixprec_activation activation);
 
-/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 3 ulp of f32; log_softmax is the
+/* y[i][j] = exp(x[i][j]) / sum_k exp(x[i][k]), computed from x - max, within 4 ulp of f32; log_softmax is the
    logarithm of that, with an absolute error below 2^-23 (that of the exps) and the last rounding. A row that contains
    NaN or +Inf, or nothing but -Inf, becomes NaN. */
 MIXPREC_API mixprec_status mixprec_softmax(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
@@ -12859,8 +12859,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
         sums[k / MIXPREC_WIDTH_];
 }
 
-/* Exps of a row that stay on the stack. Those of a longer one wait in y, where that is f32; else they are computed once
-   more. */
+/* Exps of a row that stay on the stack. Those of a longer one wait in y, where that is f32 (its last block, unless it
+   ends with a whole vector, in exps, which nothing else uses then); else they are computed once more. */
 enum { MIXPREC_EXPS_ = 16 * MIXPREC_BLOCK_ };
 
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
@@ -12916,7 +12916,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
             for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
                 const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(e + j);
                 mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
-                z = wide ? z * factor : (z - (double)max) - log_sum;
+                if (wide)
+                    z *= factor;
+                else {
+                    z -= (double)max;
+                    MIXPREC_KEEP_SEVERAL_(z);
+                    z -= log_sum;
+                }
                 MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
             }
             for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
@@ -13059,8 +13065,9 @@ MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixpr
    would not give them. */
 MIXPREC_INLINE double mixprec_norm_variance_(float *mean, double off, double square) {
     const double variance = square - mixprec_times_(off, off);
+    const uint64_t bits = mixprec_f64_bits_(variance); /* a comparison would, with -ffast-math, make 0 of NaN, too */
     *mean = mixprec_to_f32_((double)*mean + off);
-    return variance < 0 ? 0 : variance;
+    return bits >> 63 && bits <= (uint64_t)0xFFF << 52 ? 0 : variance;
 }
 MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
@@ -13258,6 +13265,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
                     mixprec_write_(&norm->y, index, to, count);
                 }
             }
+            if (pass == MIXPREC_RESULT_)
+                break;
             variance = mixprec_terms_sum_(lanes[0]) / (double)n;
             if (pass == MIXPREC_MEAN_)
                 mean = mixprec_to_f32_(variance);

@@ -71,6 +71,19 @@ static void test_layers(void) {
         x[i] = 3e38f;
     mixprec_cross_entropy(y, MIXPREC_F32, &loss, x, MIXPREC_F32, &target, 1, N, 1);
     CHECK(fabs((double)loss - log(N)) < 1e-5, "loss %.9g of a constant row, not log %d", (double)loss, N);
+    mixprec_log_softmax(y, MIXPREC_F32, x, MIXPREC_F32, 1, N);
+    CHECK(fabs((double)y[0] + log(N)) < 1e-5, "log-softmax %.9g of a constant row, not -log %d", (double)y[0], N);
+    for (i = 0; i < N; i++) /* squares are more than f32 can hold */
+        x[i] = i % 2 ? 1.1e38f : 1e38f;
+    mixprec_layer_norm(y, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, N / 2 * 2, 1e-5);
+    CHECK(fabs((double)y[0] + 1) < 1e-5 && fabs((double)y[1] - 1) < 1e-5, "layer norm of large numbers: %g, %g",
+          (double)y[0], (double)y[1]);
+    for (i = 0; i < 2; i++) {
+        x[5] = i ? NAN : HUGE_VALF;
+        mixprec_layer_norm(y, MIXPREC_F32, NULL, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, 1, N, 1e-5);
+        CHECK(isnan(rstd) && isnan(y[0]), "layer norm of a row with %g: %g, rstd %g", (double)x[5], (double)y[0],
+              (double)rstd);
+    }
     for (i = -60; i < 60; i++) { /* a row of +-2^i/2 */
         double size = exp2(i / 2.0);
         for (j = 0; j < N; j++)
