@@ -528,7 +528,7 @@ static void test_softmax_accuracy(void) {
 static void test_long_softmax(void) {
     enum { ROWS = 4, N = 5003 };
     static const int32_t targets[ROWS] = {0, N - 1, 4500, 1500}, valid[ROWS] = {N, 1500, 4096, 4099};
-    static float x[ROWS * N], y[ROWS * N], same[ROWS * N], losses[2][ROWS];
+    static float x[ROWS * N], wide[ROWS * N], same[ROWS * N], losses[2][ROWS];
     static mixprec_bf16 narrow[ROWS * N], rounded[ROWS * N];
     size_t i;
     int kind;
@@ -541,14 +541,14 @@ static void test_long_softmax(void) {
                ? mixprec_softmax_masked(out, type, in, MIXPREC_F32, valid, ROWS, N)                                    \
                : mixprec_cross_entropy(out, type, lost, in, MIXPREC_F32, targets, ROWS, N, 0.3)) == MIXPREC_OK,        \
           "status")
-        EACH(y, MIXPREC_F32, x, losses[0]);
+        EACH(wide, MIXPREC_F32, x, losses[0]);
         EACH(narrow, MIXPREC_BF16, x, losses[1]);
         CHECK(!memcmp(losses[0], losses[1], sizeof losses[0]), "losses beside a narrow gradient differ");
         EACH(same, MIXPREC_F32, same, losses[1]);
         CHECK(!memcmp(losses[0], losses[1], sizeof losses[0]), "losses in place differ");
 #undef EACH
-        CHECK(!memcmp(same, y, sizeof y), "long softmax in place, kind %d", kind);
-        mixprec_convert(rounded, MIXPREC_BF16, y, MIXPREC_F32, ROWS * N);
+        CHECK(!memcmp(same, wide, sizeof wide), "long softmax in place, kind %d", kind);
+        mixprec_convert(rounded, MIXPREC_BF16, wide, MIXPREC_F32, ROWS * N);
         CHECK(!memcmp(narrow, rounded, sizeof narrow), "long softmax in bf16, kind %d", kind);
     }
 }
@@ -573,20 +573,21 @@ static void test_cross_entropy_scales(void) {
     enum { N = 12 };
     const float x[N] = {0, -1, -40, -70, -86, -87.5f, -95, -100, -103, -103.9f, -104.1f, -500};
     const int32_t target = 1;
-    float dx[N];
+    float gradient[N];
     double sum = 0;
     size_t s, i;
     for (i = 0; i < N; i++)
         sum += exp((double)x[i]);
     for (s = 0; s < sizeof scales / sizeof *scales; s++) {
-        CHECK(mixprec_cross_entropy(dx, MIXPREC_F32, NULL, x, MIXPREC_F32, &target, 1, N, scales[s]) == MIXPREC_OK,
+        CHECK(mixprec_cross_entropy(gradient, MIXPREC_F32, NULL, x, MIXPREC_F32, &target, 1, N, scales[s]) ==
+                  MIXPREC_OK,
               "status");
         for (i = 0; i < N; i++) {
             /* an exp below 2^-126 is itself rounded to a multiple of 2^-149 */
             const double e = exp((double)x[i]), wrong = e < 0x1p-126 ? 0x1p-149 / sum * fabs(scales[s]) : 0;
-            const double exact = scales[s] * (e / sum - (i == 1)), got = (double)dx[i];
+            const double exact = scales[s] * (e / sum - (i == 1)), got = (double)gradient[i];
             if (fabs(exact) > 3.4028235e38)
-                CHECK(isinf(dx[i]) && got * exact > 0, "scale %g, element %zu: %g", scales[s], i, got);
+                CHECK(isinf(gradient[i]) && got * exact > 0, "scale %g, element %zu: %g", scales[s], i, got);
             else
                 CHECK(fabs(got - exact) <= 3 * ulp_of(exact) + wrong, "scale %g, element %zu: got %a, want %a",
                       scales[s], i, got, exact);
@@ -808,6 +809,11 @@ static void test_norms(void) {
         }
 }
 
+/* As a double, on x87, too. */
+static double sum_of(double x, double more) {
+    volatile double sum = x + more;
+    return sum;
+}
 /* Each of `lanes` lanes adds every lanes-th of n terms, eight of them in f32, these sums in f64. */
 static void add_in_order(double *sums, const float *terms, size_t n, size_t lanes) {
     size_t lane, first, i;
@@ -816,7 +822,7 @@ static void add_in_order(double *sums, const float *terms, size_t n, size_t lane
             volatile float sum = 0;
             for (i = first; i < n && i < first + 8 * lanes; i += lanes)
                 sum += terms[i];
-            sums[lane] += (double)sum;
+            sums[lane] = sum_of(sums[lane], (double)sum);
         }
 }
 
@@ -839,8 +845,10 @@ static double moment_in_order(const tensor *t, size_t samples, size_t channels, 
             add_in_order(sums, terms, n, 8), n = 0;
     }
     add_in_order(sums, terms, n, 1);
-    return (((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]))) /
-           (double)(samples * pixels);
+    for (i = 4; i; i /= 2)
+        for (k = 0; k < i; k++)
+            sums[k] = sum_of(sums[k], sums[k + i]);
+    return sums[0] / (double)(samples * pixels);
 }
 
 static void test_order(void) {
@@ -939,7 +947,7 @@ static void test_many_columns(void) {
 /* Gradients of gamma and beta alone are those beside dx. */
 static void test_parameter_gradients(void) {
     enum { ROWS = 16, N = 24 };
-    static float x[ROWS * N], dy[ROWS * N], dx[ROWS * N], statistics[2][ROWS * N], dgamma[2][ROWS * N],
+    static float x[ROWS * N], dy[ROWS * N], out[ROWS * N], statistics[2][ROWS * N], dgamma[2][ROWS * N],
         dbeta[2][ROWS * N];
     int i, alone;
     size_t pixels;
@@ -952,15 +960,15 @@ static void test_parameter_gradients(void) {
         for (alone = 0; alone < 2; alone++) {
             mixprec_status status;
             if (pixels) {
-                mixprec_batch_norm(dx, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
+                mixprec_batch_norm(out, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
                                    MIXPREC_F32, NULL, NULL, 0, ROWS, channels, pixels, 1e-5);
-                status = mixprec_batch_norm_backward(alone ? NULL : dx, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
+                status = mixprec_batch_norm_backward(alone ? NULL : out, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
                                                      MIXPREC_F32, x, MIXPREC_F32, NULL, MIXPREC_F32, statistics[0],
                                                      statistics[1], ROWS, channels, pixels);
             } else {
-                mixprec_layer_norm(dx, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
+                mixprec_layer_norm(out, MIXPREC_F32, statistics[0], statistics[1], x, MIXPREC_F32, NULL, NULL,
                                    MIXPREC_F32, ROWS, N, 1e-5);
-                status = mixprec_layer_norm_backward(alone ? NULL : dx, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
+                status = mixprec_layer_norm_backward(alone ? NULL : out, MIXPREC_F32, dgamma[alone], dbeta[alone], dy,
                                                      MIXPREC_F32, x, MIXPREC_F32, NULL, MIXPREC_F32, statistics[0],
                                                      statistics[1], ROWS, N);
             }
