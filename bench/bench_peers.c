@@ -97,6 +97,14 @@ typedef struct onednn_matmul {
 static dnnl_engine_t onednn_engine;
 static dnnl_stream_t onednn_stream;
 
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t onednn_shape;
+#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_create_with_tag(&(shape), count, sizes, type, tag)
+#else
+typedef dnnl_memory_desc_t onednn_shape[1]; /* a pointer where it is an argument, as with version 3 */
+#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_init_by_tag(shape, count, sizes, type, tag)
+#endif
+
 static int onednn_begin(void) {
     return !onednn_engine &&
            (dnnl_engine_create(&onednn_engine, dnnl_cpu, 0) != dnnl_success ||
@@ -115,31 +123,27 @@ static int onednn_prepare(onednn_matmul *matmul, dnnl_data_type_t type) {
     if (onednn_begin())
         return 1;
     {
+        onednn_shape x[3];
 #if DNNL_VERSION_MAJOR >= 3
-        dnnl_memory_desc_t x[3];
         if (dnnl_memory_desc_create_with_strides(&x[0], 2, a_dims, type, a_strides) != dnnl_success ||
             dnnl_memory_desc_create_with_strides(&x[1], 2, b_dims, type, b_strides) != dnnl_success ||
             dnnl_memory_desc_create_with_strides(&x[2], 2, c_dims, dnnl_f32, c_strides) != dnnl_success ||
             dnnl_matmul_primitive_desc_create(&description, onednn_engine, x[0], x[1], NULL, x[2], NULL) !=
                 dnnl_success)
             return 1;
-#define ONEDNN_MEMORY(i) x[i]
 #else
-        dnnl_memory_desc_t x[3];
         dnnl_matmul_desc_t operation;
-        if (dnnl_memory_desc_init_by_strides(&x[0], 2, a_dims, type, a_strides) != dnnl_success ||
-            dnnl_memory_desc_init_by_strides(&x[1], 2, b_dims, type, b_strides) != dnnl_success ||
-            dnnl_memory_desc_init_by_strides(&x[2], 2, c_dims, dnnl_f32, c_strides) != dnnl_success ||
-            dnnl_matmul_desc_init(&operation, &x[0], &x[1], NULL, &x[2]) != dnnl_success ||
+        if (dnnl_memory_desc_init_by_strides(x[0], 2, a_dims, type, a_strides) != dnnl_success ||
+            dnnl_memory_desc_init_by_strides(x[1], 2, b_dims, type, b_strides) != dnnl_success ||
+            dnnl_memory_desc_init_by_strides(x[2], 2, c_dims, dnnl_f32, c_strides) != dnnl_success ||
+            dnnl_matmul_desc_init(&operation, x[0], x[1], NULL, x[2]) != dnnl_success ||
             dnnl_primitive_desc_create(&description, &operation, NULL, onednn_engine, NULL) != dnnl_success)
             return 1;
-#define ONEDNN_MEMORY(i) &x[i]
 #endif
         if (dnnl_primitive_create(&matmul->primitive, description) != dnnl_success)
             return 1;
         for (i = 0; i < 3; i++)
-            if (dnnl_memory_create(&matmul->memory[i], ONEDNN_MEMORY(i), onednn_engine, DNNL_MEMORY_NONE) !=
-                dnnl_success)
+            if (dnnl_memory_create(&matmul->memory[i], x[i], onednn_engine, DNNL_MEMORY_NONE) != dnnl_success)
                 return 1;
     }
     return 0;
@@ -201,22 +205,14 @@ static const struct {
     {"layer-norm-backward", LAYER_NORM, 1, dnnl_alg_kind_undef},
 };
 
-#if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t onednn_shape;
-#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_create_with_tag(&(shape), count, sizes, type, tag)
-#else
-typedef dnnl_memory_desc_t onednn_shape[1]; /* a pointer where it is an argument, as above */
-#define ONEDNN_SHAPE(shape, count, sizes, type, tag) dnnl_memory_desc_init_by_tag(shape, count, sizes, type, tag)
-#endif
-
 /* Describes the layer, forward where `forward` is NULL, else backward. */
 static int onednn_describe(dnnl_primitive_desc_t *description, int layer, const onednn_shape data,
                            const onednn_shape statistics, const dnnl_primitive_desc_t *forward) {
     const dnnl_alg_kind_t algorithm = onednn_layers[layer].algorithm;
     const float alpha = algorithm == dnnl_eltwise_swish; /* x sigmoid(alpha x); of ReLU the slope below 0 */
     const unsigned flags = dnnl_use_scale | dnnl_use_shift;
+    dnnl_status_t status;
 #if DNNL_VERSION_MAJOR >= 3
-    dnnl_status_t status = dnnl_unimplemented;
     if (onednn_layers[layer].kind == ELTWISE)
         status = forward ? dnnl_eltwise_backward_primitive_desc_create(description, onednn_engine, algorithm, data,
                                                                        data, data, alpha, 0, *forward, NULL)
@@ -242,7 +238,6 @@ static int onednn_describe(dnnl_primitive_desc_t *description, int layer, const 
         dnnl_softmax_v2_desc_t softmax;
         dnnl_layer_normalization_desc_t norm;
     } u;
-    dnnl_status_t status;
     if (onednn_layers[layer].kind == ELTWISE)
         status = forward ? dnnl_eltwise_backward_desc_init(&u.eltwise, algorithm, data, data, alpha, 0)
                          : dnnl_eltwise_forward_desc_init(&u.eltwise, dnnl_forward_training, algorithm, data, alpha, 0);
