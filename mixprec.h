@@ -466,7 +466,7 @@ typedef struct mixprec_gemm_desc {
     /* How much of it, and how. */
     size_t row_begin, row_end;         /* the rows of C to compute: for a caller's own threads; 0, 0: all */
     mixprec_triangle triangle;         /* the part of C to compute: m == n, and no row range */
-    int native;                        /* 1: dot-product units may be used, which round differently: see below */
+    int native;                        /* 1: other bits will do: see mixprec_native_available */
     mixprec_isa isa;                   /* run this path; for tests and benchmarks */
     size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
     mixprec_parallel_for parallel_for; /* NULL: this thread alone */
@@ -1369,14 +1369,17 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
    nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
-/* With .native = 1 the CPU's dot-product units for 16-bit operands may be used, which are up to twice as fast, sum the
+/* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
    same products in another order with other roundings, and may take subnormal operands and results for 0. The result
    does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
-   types: bf16 with bf16 on x86-64 with AVX512_BF16 (VDPBF16PS) and on AArch64 Linux with BF16 (BFMMLA); f16 with f16 on
-   AArch64 Linux with FHM (FMLAL; these are the canonical bits). Where there is none, .native has no effect and is no
-   error; nor has it any with a packed B, with up to 16 rows of A or columns of B, or, with MIXPREC_NO_STDLIB, without a
-   workspace. The x86-64 unit was tested on Zen 4, the AArch64 ones in an emulator; AMX-BF16 and AVX512_FP16 are not
-   used, for want of a machine to test them on. */
+   types that waits for that: on AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL,
+   which gives the canonical bits, too). Where there is none, .native has no effect and is no error; nor has it any with
+   a packed B, with up to 16 rows of A or columns of B, or, with MIXPREC_NO_STDLIB, without a workspace. These were
+   tested in an emulator.
+   x86-64 needs no such leave: AVX512_BF16's VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
+   gives the canonical bits, and is used by itself where it is faster (tested on Zen 4; a CPU on which it rounded
+   otherwise would be found out and do without; fp8 needs AVX512_VBMI, too). AMX-BF16 and AVX512_FP16 are not used, for
+   want of a machine to test them on. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -2226,7 +2229,7 @@ typedef struct mixprec_kernels_ {
 
     /* GEMM, fp32 or, where wide is 1, f64 accumulators (both operands are then f64). Panels: rows of A in groups of
        tile_rows, columns of B in groups of tile_columns[wide]; element (i, p) of a panel of width w stands at [p * w +
-       i]; with a dot-product unit as pack and tile agree on, in as many bytes or fewer. */
+       i]; with a dot-product unit as pack and tile (and `direct`) agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
     /* Up to so many columns `tiny` reads no others; nor, where this is not 0, with up to MIXPREC_SMALL_ROWS_ rows,
        which may have twice tile_columns. */
@@ -2256,8 +2259,8 @@ typedef struct mixprec_kernels_ {
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
        a packed panel of it, and at most MIXPREC_DIRECT_GROUP_ columns. `scratch` has direct_bytes and
-       direct_bytes_per_row for each row, aligned to 64; up to 8 rows that run across those of B need none. May be
-       NULL. */
+       direct_bytes_per_row for each row, aligned to 64; up to 8 rows that run across those of B need none; where
+       direct_bytes is 0 it knows only B whose rows run along k. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -2862,6 +2865,7 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 #define MIXPREC_UNIT_F16_ 0x200    /* FMLAL */
 #define MIXPREC_UNIT_VBMI_ 0x400   /* AVX512_VBMI */
 #define MIXPREC_UNIT_AROUND_ 0x800 /* one core writes more around its caches than through them */
+#define MIXPREC_UNIT_FUSED_ 0x1000 /* AVX512_BF16's products of pairs are mixprec_is_fused_ */
 
 #if defined(MIXPREC_HAS_AVX2_)
 static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
@@ -2888,10 +2892,31 @@ static unsigned mixprec_xcr0_(void) {
 #endif
 }
 
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+#define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+/* Does VDPBF16PS round as two fused multiply-adds do, of the upper numbers, then of the lower? So it is documented
+   (Intel's Software Developer's Manual, volume 2C), and so Zen 4 does. Each lane tells it from another order, from one
+   rounding for both products, or from a sum that is cut off where the numbers are far apart. */
+static MIXPREC_AVX512_BF16_ int mixprec_is_fused_(void) {
+    static const uint32_t sum[4] = {0x3F800000, 0x4B800000, 0x4B800001, 0xF1800000}; /* 1, 2^24, 2^24 + 2, -2^100 */
+    /* Upper and lower: 2^-24 + 2^-31 and 2^-24; 1 and 1; 1 and -1; 2^50 and 2^-60. */
+    static const uint32_t a[4] = {0x33813380, 0x3F803F80, 0x3F80BF80, 0x58802180};
+    static const uint32_t b[4] = {0x3F803F80, 0x3F803F80, 0x3F803F80, 0x58805880};        /* 1; 2^50 */
+    static const uint32_t expected[4] = {0x3F800002, 0x4B800000, 0x4B800002, 0x3A800000}; /* the last: 2^-10 */
+    const __m128i pairs_a = _mm_loadu_si128((const __m128i *)(const void *)a);
+    const __m128i pairs_b = _mm_loadu_si128((const __m128i *)(const void *)b);
+    __m512i sums = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)sum));
+    sums = _mm512_castps_si512(_mm512_dpbf16_ps(_mm512_castsi512_ps(sums), (__m512bh)_mm512_broadcast_i32x4(pairs_a),
+                                                (__m512bh)_mm512_broadcast_i32x4(pairs_b)));
+    return _mm512_cmpeq_epi32_mask(
+               sums, _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)expected))) == 0xFFFF;
+}
+#endif
+
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
 static int mixprec_detect_(void) {
     unsigned r[4], leaf1_c, leaf7_b, leaf7_c, subleaves, xcr0;
-    int around;
+    int around, units;
     const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
     mixprec_cpuid_(0, 0, r);
@@ -2915,13 +2940,18 @@ static int mixprec_detect_(void) {
         r[0] = 0;
         if (subleaves >= 1)
             mixprec_cpuid_(7, 1, r);
-        return MIXPREC_ISA_AVX512 | (r[0] & 1u << 5 ? MIXPREC_UNIT_BF16_ : 0) |
-               (leaf7_c & 1u << 1 ? MIXPREC_UNIT_VBMI_ : 0) | around;
+        units = around | (leaf7_c & 1u << 1 ? MIXPREC_UNIT_VBMI_ : 0);
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+        if (r[0] & 1u << 5)
+            units |= MIXPREC_UNIT_BF16_ | (mixprec_is_fused_() ? MIXPREC_UNIT_FUSED_ : 0);
+#endif
+        return MIXPREC_ISA_AVX512 | units;
     }
 #else
     (void)need512;
     (void)leaf7_c;
     (void)subleaves;
+    (void)units;
 #endif
     return MIXPREC_ISA_AVX2 | around;
 }
@@ -6317,7 +6347,6 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *ds
 }
 
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-#define MIXPREC_AVX512_BF16_ MIXPREC_TARGET_("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store64_bf16_avx512_(mixprec_bf16 *dst, const float *src,
                                                                     const mixprec_how_ *how) {
     mixprec_store_16_bits_avx512_(dst, MIXPREC_BF16, MIXPREC_ROUND_NEAREST_EVEN, src, 64, 0, how);
@@ -7167,16 +7196,19 @@ MIXPREC_AVX512_ static void mixprec_small_avx512_(size_t rows, size_t columns, s
     }
 }
 
+enum { MIXPREC_AS_IT_IS_, MIXPREC_BY_HALVES_, MIXPREC_SWAPPED_ };
+
 /* 64 bytes, or the first `bytes` of them, of each of 16 rows (zeros for those that are not there), transposed in units
-   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. In a vector of `halves` the lower
-   two bytes of all rows come before the upper two. The type does not matter otherwise: narrow elements are cheaper to
-   transpose than the fp32 that they become. Loads of 32 bytes into either half of a vector save a quarter of the
-   shuffles. Rows are `stride` bytes apart, and each four of them `fours`. `fetch`: prefetches as much from `ahead`
+   of 4 bytes, or, wide, of 8 bytes in two blocks of 8 rows; in r[0], r[2] ... r[30]. In a vector BY_HALVES the lower
+   two bytes of all rows come before the upper two; SWAPPED, the upper two of each row before its lower two. The type
+   does not matter otherwise: narrow elements are cheaper to transpose than the fp32 that they become. Loads of 32 bytes
+   into either half of a vector save a quarter of the shuffles. Rows are `stride` bytes apart, and each four of them
+   `fours`. `fetch`: prefetches as much from `ahead`
    on. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_body_avx512_(__m512i *r, const char *src,
                                                                           const char *ahead, size_t stride,
                                                                           size_t fours, size_t rows, size_t bytes,
-                                                                          int wide, const int halves, const int fetch) {
+                                                                          int wide, const int order, const int fetch) {
     __m512i edge[16], x[16], t[16];
     const char *row[4], *later[4];
     int i, k;
@@ -7238,10 +7270,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_body_avx512_(__m512
         x[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
         x[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
     }
-    if (halves) {
+    if (order) {
         /* The words that 0x88 below would choose; those of 0xDD are 8 further on. */
-        const __m512i even = _mm512_set_epi16(55, 53, 51, 49, 39, 37, 35, 33, 23, 21, 19, 17, 7, 5, 3, 1, 54, 52, 50,
-                                              48, 38, 36, 34, 32, 22, 20, 18, 16, 6, 4, 2, 0);
+        const __m512i even = order == MIXPREC_BY_HALVES_
+                                 ? _mm512_set_epi16(55, 53, 51, 49, 39, 37, 35, 33, 23, 21, 19, 17, 7, 5, 3, 1, 54, 52,
+                                                    50, 48, 38, 36, 34, 32, 22, 20, 18, 16, 6, 4, 2, 0)
+                                 : _mm512_set_epi16(54, 55, 52, 53, 50, 51, 48, 49, 38, 39, 36, 37, 34, 35, 32, 33, 22,
+                                                    23, 20, 21, 18, 19, 16, 17, 6, 7, 4, 5, 2, 3, 0, 1);
         const __m512i odd = _mm512_add_epi16(even, _mm512_set1_epi16(8));
         MIXPREC_UNROLL_ for (i = 0; i < 4; i++) MIXPREC_UNROLL_ for (k = 0; k < 16; k += 8) {
             r[2 * (k + i)] = _mm512_permutex2var_epi16(x[k + i], even, x[k + i + 4]);
@@ -7257,20 +7292,20 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_transpose_body_avx512_(__m512
 
 MIXPREC_AVX512_ static void mixprec_transpose_avx512_(__m512i *r, const char *src, size_t stride, size_t rows,
                                                       size_t bytes, int wide) {
-    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, bytes, wide, 0, 0);
+    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, bytes, wide, MIXPREC_AS_IT_IS_, 0);
 }
 /* By itself: gcc 12 would run out of registers for all three together. */
 MIXPREC_AVX512_ static void mixprec_transpose_halves_avx512_(__m512i *r, const char *src, size_t stride, size_t rows,
                                                              size_t bytes) {
-    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, bytes, 0, 1, 0);
+    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, bytes, 0, MIXPREC_BY_HALVES_, 0);
 }
 /* All 64 bytes of 4 x 4 rows. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_transpose_fours_avx512_(__m512i *r, const char *src, size_t stride,
                                                                        size_t fours, int halves) {
     if (halves)
-        mixprec_transpose_body_avx512_(r, src, src, stride, fours, 16, 64, 0, 1, 0);
+        mixprec_transpose_body_avx512_(r, src, src, stride, fours, 16, 64, 0, MIXPREC_BY_HALVES_, 0);
     else
-        mixprec_transpose_body_avx512_(r, src, src, stride, fours, 16, 64, 0, 0, 0);
+        mixprec_transpose_body_avx512_(r, src, src, stride, fours, 16, 64, 0, MIXPREC_AS_IT_IS_, 0);
 }
 
 /* As mixprec_fp8_to_bf16_avx512_, e4m3 without a table: byte by byte 16 times the code without its sign, plus 120 for
@@ -7291,16 +7326,19 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_e4m3_to_bf16_avx512_(__m512i 
 }
 
 /* The fp8 codes in 4 bytes of each of 16 rows as 16 bits in the order of k, two in each word of `first`, then of
-   `second`. E5M2 without a table becomes f16, by way of memory for mixprec_half_avx512_: Zen 4 widens numbers from
-   memory twice as fast as from a register. The rest becomes bf16. */
+   `second`; `swapped`: the upper one of each word before the lower. E5M2 without a table becomes f16, by way of memory
+   for mixprec_half_avx512_: Zen 4 widens numbers from memory twice as fast as from a register. The rest becomes
+   bf16. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_split_fp8_avx512_(__m512i *first, __m512i *second, __m512i codes,
-                                                                     const mixprec_dtype type, const __m512i *table) {
-    const __m512i middle_swapped = _mm512_set4_epi32(0x0F0D0E0C, 0x0B090A08, 0x07050604, 0x03010200);
+                                                                     const mixprec_dtype type, const __m512i *table,
+                                                                     const int swapped) {
+    const __m512i order = swapped ? _mm512_set4_epi32(0x0E0C0F0D, 0x0A080B09, 0x06040705, 0x02000301)
+                                  : _mm512_set4_epi32(0x0F0D0E0C, 0x0B090A08, 0x07050604, 0x03010200);
     const __m512i evens_then_odds = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 30, 28,
                                                      26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i low_byte = _mm512_set1_epi16(0xFF), high_byte = _mm512_set1_epi16((short)0xFF00);
     __m512i low, high;
-    codes = _mm512_shuffle_epi8(codes, middle_swapped);
+    codes = _mm512_shuffle_epi8(codes, order);
     if (!table && type == MIXPREC_E5M2) {
         *first = _mm512_permutexvar_epi16(evens_then_odds, _mm512_slli_epi16(codes, 8));
         *second = _mm512_permutexvar_epi16(evens_then_odds, _mm512_and_si512(codes, high_byte));
@@ -7335,7 +7373,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_lines_avx512_(float *dst
         __m512 x[4];
         word[0] = r[2 * q];
         if (per_word == 4)
-            mixprec_split_fp8_avx512_(&word[0], &word[1], word[0], type, NULL);
+            mixprec_split_fp8_avx512_(&word[0], &word[1], word[0], type, NULL, 0);
         MIXPREC_UNROLL_ for (i = 0; i < per_word; i++) {
             if (type == MIXPREC_F32)
                 x[i] = _mm512_castsi512_ps(word[0]);
@@ -7357,7 +7395,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pack_words_avx512_(float *dst, si
                                                                   size_t stride, size_t rows) {
     __m512i r[32];
     int i;
-    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, 64, 0, 0, 0);
+    mixprec_transpose_body_avx512_(r, src, src, stride, 4 * stride, rows, 64, 0, MIXPREC_AS_IT_IS_, 0);
     MIXPREC_UNROLL_ for (i = 0; i < 16; i++, dst += width) _mm512_storeu_si512(dst, r[2 * i]);
 }
 
@@ -7443,7 +7481,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_line_body_avx512_(cons
     __m512i words[32];
     __m512 s[MIXPREC_DIRECT_THIN_ROWS_];
     int i, q;
-    mixprec_transpose_body_avx512_(words, b, ahead, stride, 4 * stride, 16, 64, 0, 0, 1);
+    mixprec_transpose_body_avx512_(words, b, ahead, stride, 4 * stride, 16, 64, 0, MIXPREC_AS_IT_IS_, 1);
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) s[i] = sums[2 * i];
     MIXPREC_UNROLL_ for (q = 0; q < 16; q++, a += width) {
         const __m512 x = _mm512_castsi512_ps(words[2 * q]);
@@ -7520,22 +7558,22 @@ MIXPREC_AVX512_ static void mixprec_direct_floats_avx512_(size_t rows, size_t co
    as 16 bits in the order that they have there. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_body_avx512_(__m512i *to, const __m512i *words,
                                                                              size_t count, const mixprec_dtype type,
-                                                                             const __m512i *table) {
+                                                                             const __m512i *table, const int swapped) {
     size_t i, j;
     for (i = 0; i < count; i += 2, to += 4)
         MIXPREC_UNROLL_ for (j = 0; j < 2; j++)
-            mixprec_split_fp8_avx512_(&to[j], &to[j + 2], words[i + j], type, table);
+            mixprec_split_fp8_avx512_(&to[j], &to[j + 2], words[i + j], type, table, swapped);
 }
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_widen_avx512_(__m512i *to, const __m512i *words, size_t count,
                                                                     mixprec_dtype type, const uint64_t *table) {
     if (table) {
         __m512i registers[4];
         mixprec_fp8_registers_avx512_(registers, table);
-        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_NONE, registers);
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_NONE, registers, 0);
     } else if (type == MIXPREC_E4M3)
-        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E4M3, NULL);
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E4M3, NULL, 0);
     else
-        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E5M2, NULL);
+        mixprec_direct_widen_body_avx512_(to, words, count, MIXPREC_E5M2, NULL, 0);
 }
 
 /* Of 16 and 8 bits, by way of a buffer of 16 bits, bf16 or f16 as `form` says, for sums of several vectors of columns
@@ -7639,17 +7677,40 @@ MIXPREC_THINS_(2, 4, fp8_as_bf16, MIXPREC_BF16, 1)
    1 x 4096 x 4096 from DRAM, that of 16 or 32 columns at once before it: f16 1.27 to 1.54 ms, not 1.73 to 1.80; e4m3
    1.15 to 1.21, not 1.44 to 1.46. a[4 * k + c] is number k of chunk c. */
 #define MIXPREC_DIRECT_STRIP_ (4 * MIXPREC_GEMM_KBLOCK)
+/* Prefetches some lines, a power of two, from *ahead on, and goes on to the next, at *row_end to those of the next
+   column. */
+MIXPREC_FORCE_INLINE_ void mixprec_strip_ahead_(uintptr_t *ahead, uintptr_t *row_end, size_t phase, size_t stride,
+                                                size_t row_bytes, const size_t lines) {
+    size_t line;
+    if (*ahead == *row_end) {
+        _mm_prefetch((const char *)(*row_end + phase - 1), _MM_HINT_T1); /* the line that it ends in */
+        *ahead += stride - row_bytes;
+        *row_end += stride;
+    }
+    MIXPREC_UNROLL_ for (line = 0; line < lines; line++) _mm_prefetch((const char *)(*ahead + 64 * line), _MM_HINT_T1);
+    *ahead += 64 * lines;
+}
+/* t = or += the sums, 4 x 4 in each 128 bits: from four chunks of a column to all columns of a chunk. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_strip_put_avx512_(float *t, const __m512 s[4], int first) {
+    const __m512 low01 = _mm512_unpacklo_ps(s[0], s[1]), low23 = _mm512_unpacklo_ps(s[2], s[3]);
+    const __m512 high01 = _mm512_unpackhi_ps(s[0], s[1]), high23 = _mm512_unpackhi_ps(s[2], s[3]);
+    __m512 sum = _mm512_shuffle_ps(low01, low23, 0x44);
+    sum = first ? sum : _mm512_add_ps(_mm512_loadu_ps(t), sum);
+    sum = _mm512_add_ps(sum, _mm512_shuffle_ps(low01, low23, 0xEE));
+    sum = _mm512_add_ps(sum, _mm512_shuffle_ps(high01, high23, 0x44));
+    _mm512_storeu_ps(t, _mm512_add_ps(sum, _mm512_shuffle_ps(high01, high23, 0xEE)));
+}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
 mixprec_direct_strip_body_avx512_(const mixprec_dtype form, const int fp8, mixprec_dtype type, const uint64_t *table,
                                   size_t columns, const float *a, const char *b, size_t stride, float *t, int first) {
     const size_t size = fp8 ? 1 : 2, chunk = MIXPREC_GEMM_KBLOCK * size, row_bytes = 4 * chunk;
     const size_t phase = (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     __m512i words[64], wide[128];
-    int i, j, k;
+    int j, k;
     for (; columns; columns -= 16, b += 16 * stride, t += 16) {
         const float *from = a;
         uintptr_t ahead = (uintptr_t)b + 16 * stride - phase, row_end = ahead + row_bytes;
-        __m512 s[4], low01, low23, high01, high23, sum;
+        __m512 s[4];
         size_t at, end;
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) s[j] = _mm512_setzero_ps();
         for (at = 0; at < chunk; at = end) {
@@ -7663,14 +7724,7 @@ mixprec_direct_strip_body_avx512_(const mixprec_dtype form, const int fp8, mixpr
             if (fp8)
                 mixprec_direct_widen_avx512_(wide, words, 64, type, table);
             for (; at < end; at += 2 * size, word += 2) {
-                if (ahead == row_end) {
-                    _mm_prefetch((const char *)(row_end + phase - 1), _MM_HINT_T1); /* the line that it ends in */
-                    ahead += stride - row_bytes;
-                    row_end += stride;
-                }
-                MIXPREC_UNROLL_ for (i = 0; i < 4; i++) if (!fp8 || i < 2)
-                    _mm_prefetch((const char *)(ahead + (size_t)i * 64), _MM_HINT_T1);
-                ahead += fp8 ? 2 * 64 : 4 * 64;
+                mixprec_strip_ahead_(&ahead, &row_end, phase, stride, row_bytes, fp8 ? 2 : 4);
                 MIXPREC_UNROLL_ for (k = 0; k < 2; k++, from += 4) {
                     const __m512 y = _mm512_broadcast_f32x4(_mm_loadu_ps(from));
                     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -7683,16 +7737,7 @@ mixprec_direct_strip_body_avx512_(const mixprec_dtype form, const int fp8, mixpr
                 }
             }
         }
-        /* 4 x 4 in each 128 bits: from four chunks of a column to all columns of a chunk. */
-        low01 = _mm512_unpacklo_ps(s[0], s[1]);
-        low23 = _mm512_unpacklo_ps(s[2], s[3]);
-        high01 = _mm512_unpackhi_ps(s[0], s[1]);
-        high23 = _mm512_unpackhi_ps(s[2], s[3]);
-        sum = _mm512_shuffle_ps(low01, low23, 0x44);
-        sum = first ? sum : _mm512_add_ps(_mm512_loadu_ps(t), sum);
-        sum = _mm512_add_ps(sum, _mm512_shuffle_ps(low01, low23, 0xEE));
-        sum = _mm512_add_ps(sum, _mm512_shuffle_ps(high01, high23, 0x44));
-        _mm512_storeu_ps(t, _mm512_add_ps(sum, _mm512_shuffle_ps(high01, high23, 0xEE)));
+        mixprec_direct_strip_put_avx512_(t, s, first);
     }
 }
 
@@ -8174,18 +8219,37 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
 }
 #endif /* MIXPREC_NO_GEMM */
 
-/* ---- GEMM of bf16 with AVX512_BF16 ---- */
+/* ---- GEMM of pairs of bf16, with AVX512_BF16 ---- */
 
 #if defined(MIXPREC_HAS_AVX512_BF16_) && !defined(MIXPREC_NO_GEMM)
 
-/* 14 x 32: see mixprec_tile_body_avx512_. Panels hold pairs of k, element (i, p) at 16-bit place [(p / 2 * w + i) * 2 +
-   p % 2], with a zero behind an odd depth. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(const int rows, size_t rows_there,
-                                                                                size_t columns, size_t depth,
-                                                                                const char *a, const char *b, float *t,
-                                                                                size_t ldt, int first) {
+/* Where both operands fit bf16 (bf16 and fp8 do), VDPBF16PS multiplies and adds two of k at once, and as it is
+   mixprec_is_fused_, the sums have the bits that FMA gives them one by one: the first of each two of k is the upper
+   number of a pair. It differs where there are subnormals, which it takes for 0, operands and sums alike. None can
+   come up where the smallest exponents of A and B, neither of them that of subnormals, add up to
+   MIXPREC_PAIRS_LEAST_: then all products are multiples of 2^-126, and so are all sums, before rounding and after. So
+   a panel ends with its smallest exponent, and tiles for which the sum is less are computed from the same panels by
+   FMA. */
+#define MIXPREC_PAIRS_LEAST_ (2 * (127 + 7) - 126)
+
+/* Panels hold element (i, p) at 16-bit place [(p / 2 * width + i) * 2 + 1 - p % 2], with a zero below the last of an
+   odd depth. They have room for numbers of 32 bits: the last of it, unless the depth is 1, is the smallest biased
+   exponent of all that is not 0, at least 0xFF where there is no such number, 0 for subnormals. */
+MIXPREC_INLINE uint32_t mixprec_pairs_exponent_(const char *panel, size_t width, size_t depth) {
+    uint32_t exponent;
+    mixprec_copy_(&exponent, panel + (width * depth - 1) * 4, sizeof exponent);
+    return exponent;
+}
+MIXPREC_INLINE int mixprec_pairs_fit_(uint32_t a, uint32_t b) {
+    return a && b && a + b >= MIXPREC_PAIRS_LEAST_;
+}
+
+/* 14 x 32: see mixprec_tile_body_avx512_. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
+mixprec_tile_pairs_body_avx512_(const int rows, const int fit, size_t rows_there, size_t columns, size_t depth,
+                                const char *a, const char *b, float *t, size_t ldt, int first) {
     const __mmask16 lanes[2] = {mixprec_first_lanes_(columns), mixprec_first_lanes_(columns > 16 ? columns - 16 : 0)};
-    int i, j;
+    int i, j, k;
     for (; depth; first = 0) {
         size_t chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK), p;
         __m512 s[MIXPREC_TILE_ROWS_AVX512_][2];
@@ -8193,12 +8257,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(
             _mm512_setzero_ps();
         for (p = 0; p < chunk; p += 2) {
             const int32_t *y = (const int32_t *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+            MIXPREC_UNROLL_ for (i = 0; i < rows && fit; i++) {
                 __m512i pair = _mm512_set1_epi32(y[i]);
                 MIXPREC_UNKNOWN_("+v", pair); /* clang 16 crashes where it sees numbers of a bf16 vector repeated */
                 MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
                     _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)_mm512_loadu_si512(b + 64 * j));
             }
+            /* No more than there are: a sum of -0, of products that underflow, would become +0. */
+            for (k = 1; k >= 0 && !fit && p + 1 - (size_t)k < chunk; k--)
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                    _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(y[i]), (size_t)k),
+                                    mixprec_brain_avx512_(_mm512_loadu_si512(b + 64 * j), (size_t)k), s[i][j]);
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
@@ -8207,45 +8276,432 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_pairs_body_avx512_(
     }
 }
 
+MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_tiny_pairs_avx512_(size_t rows, size_t columns, size_t depth,
+                                                                            const char *a, const char *b, float *t,
+                                                                            size_t ldt, int first) {
+    mixprec_tile_pairs_body_avx512_(14, 0, rows, columns, depth, a, b, t, ldt, first);
+}
+
 MIXPREC_AVX512_BF16_ static void mixprec_tile_pairs_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
                                                             const void *b, void *t, size_t ldt, int first, int wide) {
     const char *x = (const char *)a, *y = (const char *)b;
     (void)wide;
-    if (rows > 8)
-        mixprec_tile_pairs_body_avx512_(14, rows, columns, depth, x, y, (float *)t, ldt, first);
+    if (depth == 1 || !mixprec_pairs_fit_(mixprec_pairs_exponent_(x, MIXPREC_TILE_ROWS_AVX512_, depth),
+                                          mixprec_pairs_exponent_(y, 32, depth)))
+        mixprec_tile_tiny_pairs_avx512_(rows, columns, depth, x, y, (float *)t, ldt, first);
+    else if (rows > 8)
+        mixprec_tile_pairs_body_avx512_(14, 1, rows, columns, depth, x, y, (float *)t, ldt, first);
     else if (rows > 4)
-        mixprec_tile_pairs_body_avx512_(8, rows, columns, depth, x, y, (float *)t, ldt, first);
+        mixprec_tile_pairs_body_avx512_(8, 1, rows, columns, depth, x, y, (float *)t, ldt, first);
     else
-        mixprec_tile_pairs_body_avx512_(4, rows, columns, depth, x, y, (float *)t, ldt, first);
+        mixprec_tile_pairs_body_avx512_(4, 1, rows, columns, depth, x, y, (float *)t, ldt, first);
 }
 
-/* Side by side along k, pairs are packed as if they were numbers of 32 bits. */
+/* *least = the smaller of it and one less than the codes without their signs, so that 0 counts as the largest. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_least_pairs_avx512_(__m512i *least, __m512i codes) {
+    const __m512i ones = _mm512_set1_epi16(-1);
+    *least = _mm512_min_epu16(*least, _mm512_add_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0x7FFF)), ones));
+}
+
+/* 32 numbers side by side as bf16; 0 for those whose bit is not set. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_brains_avx512_(const char *src, mixprec_dtype type,
+                                                                     const __m512i table[4], __mmask32 lanes) {
+    __m512i codes, low, high;
+    if (type == MIXPREC_BF16)
+        return _mm512_maskz_loadu_epi16(lanes, src);
+    codes = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(lanes, src));
+    mixprec_fp8_to_bf16_avx512_(&low, &high, codes, table);
+    return _mm512_or_si512(low, _mm512_slli_epi16(high, 8)); /* code 0, in the upper bytes, is 0 */
+}
+
+/* Both return the least of mixprec_least_pairs_avx512_. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(uint32_t *to, size_t width,
+                                                                               const char *src,
+                                                                               const mixprec_dtype type,
+                                                                               const __m512i table[4], size_t stride,
+                                                                               size_t count, size_t depth) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    const __m512i low_half = _mm512_add_epi16(even, _mm512_set1_epi32(32 << 16));
+    const __m512i high_half = _mm512_add_epi16(low_half, _mm512_set1_epi16(16));
+    const __mmask32 there = count >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << count) - 1;
+    const __mmask16 room[2] = {mixprec_first_lanes_(width), mixprec_first_lanes_(width > 16 ? width - 16 : 0)};
+    __m512i least = _mm512_set1_epi16(-1);
+    size_t p;
+    for (p = 0; p < depth; p += 2, src += 2 * stride, to += width) {
+        const __m512i x = mixprec_brains_avx512_(src, type, table, there);
+        const __m512i y =
+            p + 1 < depth ? mixprec_brains_avx512_(src + stride, type, table, there) : _mm512_setzero_si512();
+        if (type == MIXPREC_BF16) {
+            mixprec_least_pairs_avx512_(&least, x);
+            mixprec_least_pairs_avx512_(&least, y);
+        }
+        _mm512_mask_storeu_epi32(to, room[0], _mm512_permutex2var_epi16(y, low_half, x));
+        if (width > 16)
+            _mm512_mask_storeu_epi32(to + 16, room[1], _mm512_permutex2var_epi16(y, high_half, x));
+    }
+    return least;
+}
+
+/* Lines are those of the cache: see mixprec_pack_across_avx512_. Columns beyond the panel's width spill as there. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_across_avx512_(uint32_t *to, size_t width,
+                                                                                const char *src,
+                                                                                const mixprec_dtype type,
+                                                                                const __m512i table[4], size_t stride,
+                                                                                size_t count, size_t depth) {
+    const size_t size = type == MIXPREC_BF16 ? 2 : 1, row_bytes = depth * size;
+    const size_t phase = stride % 64 || (uintptr_t)src % 4 ? 0 : (uintptr_t)src % 64;
+    __m512i least = _mm512_set1_epi16(-1), r[32];
+    size_t i, q, bytes, left;
+    for (bytes = 0; bytes < row_bytes; bytes += left) {
+        left = mixprec_min_(64 - (phase + bytes) % 64, row_bytes - bytes);
+        mixprec_prefetch_rows_(src, bytes, row_bytes, stride, mixprec_min_(width, count), MIXPREC_PREFETCH_);
+        for (i = 0; i < width; i += 16) {
+            const size_t rows = mixprec_min_(16, count > i ? count - i : 0);
+            mixprec_transpose_avx512_(r, src + i * stride + bytes, stride, rows, left, 0);
+            for (q = 0; q < left; q += 4) {
+                uint32_t *const row = to + q / size / 2 * width + i;
+                __m512i pairs = r[q / 2], next;
+                if (type == MIXPREC_BF16) {
+                    mixprec_least_pairs_avx512_(&least, pairs);
+                    _mm512_storeu_si512(row, _mm512_rol_epi32(pairs, 16));
+                    continue;
+                }
+                mixprec_split_fp8_avx512_(&pairs, &next, pairs, MIXPREC_NONE, table, 1);
+                _mm512_storeu_si512(row, pairs);
+                if (left - q > 2)
+                    _mm512_storeu_si512(row + width, next);
+            }
+        }
+        to += (left / size + 1) / 2 * width;
+    }
+    return least;
+}
+
+/* One row, which lies as its panel does, but for the order of two. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_row_avx512_(uint32_t *to, const char *src,
+                                                                             const mixprec_dtype type,
+                                                                             const __m512i table[4], size_t depth) {
+    const size_t size = type == MIXPREC_BF16 ? 2 : 1;
+    __m512i least = _mm512_set1_epi16(-1);
+    size_t p;
+    for (p = 0; p < depth; p += 32) {
+        const __mmask32 there = depth - p >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << (depth - p)) - 1;
+        const __m512i x = mixprec_brains_avx512_(src + p * size, type, table, there);
+        if (type == MIXPREC_BF16)
+            mixprec_least_pairs_avx512_(&least, x);
+        _mm512_mask_storeu_epi32(to + p / 2, mixprec_first_lanes_((depth - p + 1) / 2), _mm512_rol_epi32(x, 16));
+    }
+    return least;
+}
+
 MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, const void *src, mixprec_dtype type,
                                                        size_t ld, int along, size_t count, size_t depth, int wide) {
-    const uint16_t *from = (const uint16_t *)src;
-    uint32_t *to = (uint32_t *)dst;
-    __mmask16 there[2], room[2];
-    size_t i, p;
-    (void)type;
+    const size_t stride = ld * mixprec_size_of_(type);
+    const char *from = (const char *)src;
+    uint32_t *to = (uint32_t *)dst, exponent = 127 - 16; /* of the smallest number of E5M2; E4M3's is larger */
+    __m512i table[4], least;
     (void)wide;
-    if (!along) {
-        mixprec_pack_across_avx512_((char *)dst, width, (const char *)src, MIXPREC_F32, ld * 2, count, depth / 2, 0);
-        to += depth / 2 * width;
-        for (i = 0; i < width && depth % 2; i++)
-            to[i] = i < count ? from[i * ld + depth - 1] : 0;
-        return;
+    if (type == MIXPREC_BF16) {
+        __m256i half;
+        least = along ? mixprec_pack_pairs_along_avx512_(to, width, from, MIXPREC_BF16, NULL, stride, count, depth)
+                : width == 1
+                    ? mixprec_pack_pairs_row_avx512_(to, from, MIXPREC_BF16, NULL, depth)
+                    : mixprec_pack_pairs_across_avx512_(to, width, from, MIXPREC_BF16, NULL, stride, count, depth);
+        half = _mm256_min_epu16(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1));
+        exponent = (uint32_t)_mm_extract_epi16(
+            _mm_minpos_epu16(_mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1))), 0);
+        exponent = (exponent + 1) >> 7;
+    } else {
+        mixprec_fp8_registers_avx512_(table, mixprec_fp8_table_(type));
+        if (along)
+            mixprec_pack_pairs_along_avx512_(to, width, from, MIXPREC_NONE, table, stride, count, depth);
+        else if (width == 1)
+            mixprec_pack_pairs_row_avx512_(to, from, MIXPREC_NONE, table, depth);
+        else
+            mixprec_pack_pairs_across_avx512_(to, width, from, MIXPREC_NONE, table, stride, count, depth);
     }
-    for (i = 0; i < 2; i++) {
-        there[i] = mixprec_first_lanes_(count > i * 16 ? count - i * 16 : 0);
-        room[i] = mixprec_first_lanes_(width > i * 16 ? width - i * 16 : 0);
-    }
-    for (p = 0; p < depth; p += 2, from += 2 * ld, to += width)
-        for (i = 0; i * 16 < width; i++) {
-            __m512i even = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(there[i], from + i * 16));
-            __m512i odd = _mm512_cvtepu16_epi32(
-                _mm256_maskz_loadu_epi16(p + 1 < depth ? there[i] : (__mmask16)0, from + ld + i * 16));
-            _mm512_mask_storeu_epi32(to + i * 16, room[i], _mm512_or_si512(even, _mm512_slli_epi32(odd, 16)));
+    if (depth > 1)
+        to[width * depth - 1] = exponent;
+}
+
+/* ---- few rows of such pairs ---- */
+
+/* Where k runs along the rows of B, and B is not packed: 32 columns, some of k at a time, become pairs in a buffer in
+   L1, which then serves up to 8 rows of A in turn, 16 sums under way. */
+#define MIXPREC_PAIRS_WIDTH_ 8
+#define MIXPREC_PAIRS_DEPTH_ 128
+#define MIXPREC_PAIRS_LINES_ (MIXPREC_PAIRS_DEPTH_ * 2 / 64 + 1) /* of bf16; an end may spill into one more */
+
+/* A line of each of 16 columns of bf16 as pairs, the first of two above, in r[0], r[2] ... Are all that are not 0 at
+   least `limit`? */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_transpose_pairs_avx512_(__m512i *r, const char *src, size_t stride,
+                                                                      size_t fours, size_t rows, size_t bytes,
+                                                                      uint32_t limit) {
+    __m512i least = _mm512_set1_epi16(-1);
+    int q;
+    mixprec_transpose_body_avx512_(r, src, src, stride, fours, rows, bytes, 0, MIXPREC_SWAPPED_, 0);
+    MIXPREC_UNROLL_ for (q = 0; q < 16; q++) mixprec_least_pairs_avx512_(&least, r[2 * q]);
+    return !_mm512_cmplt_epu16_mask(least, _mm512_set1_epi16((short)(limit - 1)));
+}
+
+/* A call: see `direct` of mixprec_kernels_. */
+typedef struct mixprec_pairs_ {
+    size_t rows, depth, width, stride, ldt;
+    const float *a;        /* panels of pairs */
+    uint32_t limit;        /* the least code of bf16 without its sign, but 0, that fits A; 0x8000: none does */
+    const uint64_t *table; /* of fp8; NULL: bf16 */
+} mixprec_pairs_;
+
+/* `bytes` of each of up to 32 columns as pairs, two vectors for each two of k. Do they fit A? */
+MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, __m512i *pairs, const char *b,
+                                                      size_t columns, size_t phase, size_t bytes) {
+    int fit = !d->table || d->limit <= (127 - 16) << 7, q;
+    size_t at, left;
+    for (at = 0; at < bytes; at += left) {
+        __m512i words[32], table[4];
+        left = mixprec_min_(64 - (phase + at) % 64, bytes - at);
+        for (q = 0; q < 2; q++) {
+            const size_t there = columns > 16 * (size_t)q ? mixprec_min_(16, columns - 16 * (size_t)q) : 0;
+            const char *from = b + at + (there ? 16 * (size_t)q * d->stride : 0);
+            if (d->table)
+                mixprec_transpose_avx512_(words + q, from, d->stride, there, left, 0);
+            else
+                fit &= mixprec_transpose_pairs_avx512_(pairs + at / 2 + (size_t)q, from, d->stride, 4 * d->stride,
+                                                       there, left, d->limit);
         }
+        if (d->table) {
+            mixprec_fp8_registers_avx512_(table, d->table);
+            mixprec_direct_widen_body_avx512_(pairs + at, words, 32, MIXPREC_NONE, table, 1);
+        }
+    }
+    return fit;
+}
+
+/* sums = or, unless it `starts`, += the products with rows of a panel of A. `run` bytes of each row of B from `ahead`
+   on are prefetched, one row in two steps. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
+mixprec_pairs_multiply_body_avx512_(const int rows, size_t steps, const char *panel, size_t width, const __m512i *pairs,
+                                    __m512 *sums, int starts, uintptr_t ahead, size_t stride, size_t run) {
+    const int32_t *a = (const int32_t *)(const void *)panel;
+    __m512 s[MIXPREC_PAIRS_WIDTH_][2];
+    size_t line;
+    int i, j, k;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+        starts ? _mm512_setzero_ps() : sums[2 * i + j];
+    for (; steps; steps -= steps > 1 ? 2 : 1) {
+        MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+            if (k == 1 && steps == 1)
+                break;
+            for (line = 0; line < run; line += 128)
+                _mm_prefetch((const char *)(ahead + line + 64 * (size_t)k), _MM_HINT_T1);
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                __m512i pair = _mm512_set1_epi32(a[i]);
+                MIXPREC_UNKNOWN_("+v", pair); /* as above */
+                MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                    _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)pairs[j]);
+            }
+            a += width;
+            pairs += 2;
+        }
+        ahead += stride;
+    }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) sums[2 * i + j] = s[i][j];
+}
+#define MIXPREC_MULTIPLY_(rows)                                                                                        \
+    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_multiply_##rows##_avx512_(                               \
+        size_t steps, const char *panel, size_t width, const __m512i *pairs, __m512 *sums, int starts,                 \
+        uintptr_t ahead, size_t stride, size_t run) {                                                                  \
+        mixprec_pairs_multiply_body_avx512_(rows, steps, panel, width, pairs, sums, starts, ahead, stride, run);       \
+    }
+MIXPREC_MULTIPLY_(1)
+MIXPREC_MULTIPLY_(2)
+MIXPREC_MULTIPLY_(4)
+MIXPREC_MULTIPLY_(8)
+#undef MIXPREC_MULTIPLY_
+
+/* The same by FMA, `depth` of k. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_multiply_tiny_avx512_(size_t rows, size_t depth, const char *panel,
+                                                                           size_t width, const __m512i *pairs,
+                                                                           __m512 *sums, int starts) {
+    size_t i, j, p;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < 2; j++) {
+            const int32_t *a = (const int32_t *)(const void *)panel + i;
+            __m512 s = starts ? _mm512_setzero_ps() : sums[2 * i + j];
+            for (p = 0; p < depth; p++)
+                s = _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(a[p / 2 * width]), 1 - p % 2),
+                                    mixprec_brain_avx512_(pairs[p / 2 * 2 + j], 1 - p % 2), s);
+            sums[2 * i + j] = s;
+        }
+}
+
+/* `columns` of B times the rows of A, `depth` of k from `from` on, a whole number of chunks; of t the same columns. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_pairs_ *d, size_t columns, size_t from,
+                                                                  size_t depth, const char *b, float *t, int first) {
+    const size_t size = d->table ? 1 : 2, bytes = depth * size, chunk = MIXPREC_GEMM_KBLOCK * size;
+    const size_t run = MIXPREC_PAIRS_DEPTH_ * size, lead = MIXPREC_DIRECT_LEAD_, stride = d->stride;
+    const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
+    __m512i pairs[MIXPREC_PAIRS_LINES_ * 32];
+    __m512 sums[MIXPREC_DIRECT_ROWS_AVX512_ * 2];
+    size_t i, j, at, stop, part, end;
+    for (j = 0; j < columns; j += 32, b += 32 * stride) {
+        const size_t there = mixprec_min_(32, columns - j);
+        for (at = 0; at < bytes; at = stop) {
+            /* Past the end of the rows, the next columns, perhaps beyond the last. */
+            const uintptr_t ahead = (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : 32 * stride - bytes);
+            int fit;
+            stop = mixprec_min_(at + run - (phase + at) % 64, bytes);
+            fit = mixprec_pairs_fill_avx512_(d, pairs, b + at, there, phase + at, stop - at);
+            for (part = at; part < stop; part = end) { /* the end of a chunk may lie within */
+                const int starts = part % chunk == 0;
+                end = mixprec_min_(stop, part - part % chunk + chunk);
+                for (i = 0; i < d->rows; i += MIXPREC_PAIRS_WIDTH_) {
+                    const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_), count = (end - part) / size;
+                    const char *panel = (const char *)(d->a + i * d->depth + (from + part / size) / 2 * d->width);
+                    const __m512i *x = pairs + (part - at) / size;
+                    if (fit)
+                        (rows == 1   ? mixprec_pairs_multiply_1_avx512_
+                         : rows == 2 ? mixprec_pairs_multiply_2_avx512_
+                         : rows <= 4 ? mixprec_pairs_multiply_4_avx512_
+                                     : mixprec_pairs_multiply_8_avx512_)(count / 2 + count % 2, panel, d->width, x,
+                                                                         sums + 2 * i, starts, ahead, stride,
+                                                                         i || part > at ? 0 : run);
+                    else
+                        mixprec_pairs_multiply_tiny_avx512_(rows, count, panel, d->width, x, sums + 2 * i, starts);
+                    if (end % chunk == 0 || end == bytes)
+                        mixprec_direct_thin_put_avx512_(t + i * d->ldt + j, d->ldt, sums + 2 * i, rows, there, 2,
+                                                        first && end <= chunk);
+                }
+            }
+        }
+    }
+}
+
+/* Up to 4 rows, four chunks of k at once: see mixprec_direct_strip_body_avx512_. `a` are pairs of A, four words for the
+   chunks of the first row, four of the second ... What comes next is requested between the products; where these are
+   too quickly done for so many requests, after a transposition: 2 x 16384 x 4096 of bf16 takes 6.7 ms so on Zen 4, 9.2
+   the other way, but with 4 rows 6.9 and 5.9. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
+mixprec_pairs_strip_body_avx512_(const int rows, const int fp8, const mixprec_pairs_ *d, size_t columns, size_t k_from,
+                                 const int32_t *a, const char *b, float *t, int first) {
+    const size_t size = fp8 ? 1 : 2, chunk = MIXPREC_GEMM_KBLOCK * size, row_bytes = 4 * chunk, stride = d->stride;
+    const size_t phase = (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
+    const int burst = !fp8 && rows < 4;
+    __m512i words[64], wide[128];
+    int i, j;
+    for (; columns; columns -= 16, b += 16 * stride, t += 16) {
+        const int32_t *from = a;
+        uintptr_t ahead = (uintptr_t)b + 16 * stride - phase, row_end = ahead + row_bytes;
+        __m512 s[4][4];
+        size_t at, end;
+        int fit = 1;
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 4; j++) s[i][j] =
+            _mm512_setzero_ps();
+        for (at = 0; at < chunk; at = end) {
+            /* To the end of a line of the cache, among 64 bytes of the chunk. */
+            const size_t from_64 = mixprec_min_(at, chunk - 64);
+            const __m512i *word = (fp8 ? wide : words) + (at - from_64) / size;
+            end = mixprec_min_(at + 64 - (phase + at) % 64, chunk);
+            for (j = 0; j < 4; j++) { /* columns j, j + 4, j + 8, j + 12 */
+                __m512i *to = words + j / 2 * 32 + j % 2;
+                const char *x = b + from_64 + (size_t)j * stride;
+                if (fp8)
+                    mixprec_transpose_fours_avx512_(to, x, chunk, 4 * stride, 0);
+                else
+                    fit &= mixprec_transpose_pairs_avx512_(to, x, chunk, 4 * stride, 16, 64, d->limit);
+                if (burst)
+                    mixprec_strip_ahead_(&ahead, &row_end, phase, stride, row_bytes, 16);
+            }
+            if (fp8) {
+                __m512i table[4];
+                mixprec_fp8_registers_avx512_(table, d->table);
+                mixprec_direct_widen_body_avx512_(wide, words, 64, MIXPREC_NONE, table, 1);
+            }
+            for (; at < end; at += 2 * size, word += 2) {
+                if (!burst)
+                    mixprec_strip_ahead_(&ahead, &row_end, phase, stride, row_bytes, fp8 ? 2 : 4);
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i++, from += 4) {
+                    const __m512i y = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)from));
+                    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) s[i][j] =
+                        _mm512_dpbf16_ps(s[i][j], (__m512bh)y, (__m512bh)word[j / 2 * (fp8 ? 64 : 32) + j % 2]);
+                }
+            }
+        }
+        if (fit)
+            for (i = 0; i < rows && (size_t)i < d->rows; i++)
+                mixprec_direct_strip_put_avx512_(t + (size_t)i * d->ldt, s[i], first);
+        else
+            mixprec_pairs_some_avx512_(d, 16, k_from, MIXPREC_DIRECT_STRIP_, b, t, first);
+    }
+}
+#define MIXPREC_STRIP_OF_(rows, name, fp8)                                                                             \
+    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_strip_##rows##_##name##_avx512_(                         \
+        const mixprec_pairs_ *d, size_t columns, size_t k_from, const int32_t *a, const char *b, float *t,             \
+        int first) {                                                                                                   \
+        mixprec_pairs_strip_body_avx512_(rows, fp8, d, columns, k_from, a, b, t, first);                               \
+    }
+MIXPREC_STRIP_OF_(2, bf16, 0)
+MIXPREC_STRIP_OF_(4, bf16, 0)
+MIXPREC_STRIP_OF_(1, fp8, 1)
+MIXPREC_STRIP_OF_(2, fp8, 1)
+MIXPREC_STRIP_OF_(4, fp8, 1)
+#undef MIXPREC_STRIP_OF_
+
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_strips_avx512_(const mixprec_pairs_ *d, size_t columns,
+                                                                    size_t depth, const char *b, float *t, int first) {
+    int32_t strip[MIXPREC_DIRECT_STRIP_ / 2 * 4], *to;
+    size_t from, p, c, i;
+    for (from = 0; from < depth; from += MIXPREC_DIRECT_STRIP_) {
+        const int32_t *words = (const int32_t *)(const void *)(d->a + from / 2 * d->width);
+        for (to = strip, p = 0; p < MIXPREC_GEMM_KBLOCK / 2; p++, words += d->width)
+            for (i = 0; i < d->width; i++)
+                for (c = 0; c < 4; c++)
+                    *to++ = words[c * (MIXPREC_GEMM_KBLOCK / 2) * d->width + i];
+        (d->table        ? d->width == 1   ? mixprec_pairs_strip_1_fp8_avx512_
+                           : d->width == 2 ? mixprec_pairs_strip_2_fp8_avx512_
+                                           : mixprec_pairs_strip_4_fp8_avx512_
+         : d->width == 2 ? mixprec_pairs_strip_2_bf16_avx512_
+                         : mixprec_pairs_strip_4_bf16_avx512_)(d, columns, from, strip, b + from * (d->table ? 1 : 2),
+                                                               t, first && from == 0);
+    }
+}
+
+MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
+                                                         size_t width, const char *b, mixprec_dtype type, size_t stride,
+                                                         int along, float *t, size_t ldt, int first, char *scratch) {
+    uint32_t least = depth == 1 ? 0 : 0xFF;
+    size_t strip_columns = 0, strip_depth = 0, i;
+    mixprec_pairs_ d;
+    (void)along;
+    (void)scratch;
+    for (i = 0; i < rows && depth > 1; i += MIXPREC_PAIRS_WIDTH_) {
+        const uint32_t exponent = mixprec_pairs_exponent_((const char *)(a + i * depth), width, depth);
+        least = exponent < least ? exponent : least;
+    }
+    d.rows = rows;
+    d.depth = depth;
+    d.a = a;
+    d.width = width;
+    d.limit = least == 0 ? 0x8000 : least < MIXPREC_PAIRS_LEAST_ ? (MIXPREC_PAIRS_LEAST_ - least) << 7 : 0x80;
+    d.table = mixprec_fp8_table_(type);
+    d.stride = stride;
+    d.ldt = ldt;
+    /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
+    if (rows <= 4 && stride % 2048 == 0 && (d.table ? d.limit <= (127 - 16) << 7 : rows > 1)) {
+        strip_columns = columns - columns % 16;
+        strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
+    }
+    if (strip_columns && strip_depth)
+        mixprec_pairs_strips_avx512_(&d, strip_columns, strip_depth, b, t, first);
+    else
+        strip_columns = 0;
+    if (strip_columns && strip_depth < depth)
+        mixprec_pairs_some_avx512_(&d, strip_columns, strip_depth, depth - strip_depth,
+                                   b + strip_depth * mixprec_size_of_(type), t, 0);
+    if (strip_columns < columns)
+        mixprec_pairs_some_avx512_(&d, columns - strip_columns, 0, depth, b + strip_columns * stride, t + strip_columns,
+                                   first);
 }
 #endif
 #endif /* MIXPREC_HAS_AVX512_ */
@@ -10232,6 +10688,8 @@ MIXPREC_NOINLINE_ void mixprec_mean_variance_run_(const mixprec_kernels_ *kernel
 
 #ifndef MIXPREC_NO_GEMM
 
+static const mixprec_kernels_ *mixprec_gemm_kernels_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d);
+
 /* The scales of an operand, seen as those of op(A) (m x k) or op(B)^T (n x k): the scale of (i, p) is
    values[i / block * step + p / block_k * step_k]. */
 typedef struct mixprec_scale_view_ {
@@ -10580,7 +11038,8 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
-    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
+    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 &&
+                     (d->trans_b || kernels->direct_bytes);
     if (plan->direct_b) {
         if (!d->trans_b && !plan->panels && m <= 4)
             columns = MIXPREC_DIRECT_GROUP_(m);
@@ -10679,6 +11138,7 @@ static void mixprec_gemm_turn_(const mixprec_gemm_plan_ *plan, const mixprec_gem
     t->c_type = plan->wide ? MIXPREC_F64 : MIXPREC_F32;
     t->ldc = plan->rows;
     *turned = *plan;
+    turned->kernels = mixprec_gemm_kernels_(plan->kernels, t);
     turned->pieces = 0;
     turned->direct = turned->bare = 1;
     mixprec_gemm_own_blocks_(turned, t, t->m, t->n, plan->a_bytes);
@@ -10963,7 +11423,8 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t
                                mixprec_dtype type, size_t ld, int along, size_t from, size_t count, size_t depth_from,
                                size_t depth) {
     size_t i;
-    if (width == 1 && !along) /* a single row: as columns side by side, which needs no transposition */
+    if (width == 1 && !along &&
+        plan->kernels->tile_columns[1]) /* a single row: as columns side by side, which needs no transposition */
         plan->kernels->pack(dst, depth, mixprec_element_(src, type, ld, from, depth_from), type, ld, 1, depth, 1,
                             plan->wide);
     else
@@ -13821,10 +14282,11 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 
 #ifndef MIXPREC_NO_GEMM
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-static const mixprec_kernels_ mixprec_kernels_avx512_bf16_ = {
+static const mixprec_kernels_ mixprec_kernels_pairs_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_,
-                          mixprec_tile_pairs_avx512_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+                          mixprec_tile_pairs_avx512_, NULL, NULL, mixprec_direct_pairs_avx512_,
+                          MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_PAIRS_WIDTH_, 0, 0, NULL, NULL, {0, 0})};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
@@ -13837,13 +14299,34 @@ static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
                                                 NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
 #endif
 
-/* The kernels of a dot-product unit for these operands, in the place of those given; NULL where there is none. */
+/* Those for pairs, which give the same bits, where they may be used, and are faster; else those given. */
+static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *kernels, mixprec_dtype a_type,
+                                                      mixprec_dtype b_type, mixprec_transpose trans_b, size_t m,
+                                                      size_t n, size_t k) {
+#if defined(MIXPREC_HAS_AVX512_BF16_)
+    /* Few rows only where k runs along the rows of B; one of bf16 takes less time by FMA. On Zen 4, times without:
+       64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32 more; of few rows 8 x 256 x 256
+       .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62 to .82. */
+    const int few = m <= 16, pays = !few || (trans_b && (m > 1 || b_type != MIXPREC_BF16));
+    const size_t least = !few ? ((size_t)1 << 17) / m : m > 4 ? (size_t)1 << 16 : (size_t)1 << 20;
+    if (kernels->isa == MIXPREC_ISA_AVX512 && n > 16 && pays && n * k >= least &&
+        mixprec_features_() & MIXPREC_UNIT_FUSED_ && (a_type == MIXPREC_BF16 || mixprec_fp8_table_(a_type)) &&
+        (b_type == MIXPREC_BF16 || mixprec_fp8_table_(b_type)))
+        return &mixprec_kernels_pairs_;
+#endif
+    (void)a_type;
+    (void)b_type;
+    (void)trans_b;
+    (void)m;
+    (void)n;
+    (void)k;
+    return kernels;
+}
+
+/* The kernels of a dot-product unit that may be used where the caller allows other bits; NULL where there is none. */
 static const mixprec_kernels_ *mixprec_native_kernels_(const mixprec_kernels_ *kernels, mixprec_dtype a,
                                                        mixprec_dtype b) {
-#if defined(MIXPREC_HAS_AVX512_BF16_)
-    if (kernels->isa == MIXPREC_ISA_AVX512 && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
-        return &mixprec_kernels_avx512_bf16_;
-#elif defined(MIXPREC_HAS_NEON_NATIVE_)
+#if defined(MIXPREC_HAS_NEON_NATIVE_)
     if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_BF16 && b == a && mixprec_features_() & MIXPREC_UNIT_BF16_)
         return &mixprec_kernels_neon_bf16_;
     if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_F16 && b == a && mixprec_features_() & MIXPREC_UNIT_F16_)
@@ -14136,13 +14619,14 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* Those of a dot-product unit where the descriptor allows them. Not for a B that is packed for others, nor for few rows
-   or columns: 16 x 4096 times 4096 x 4096 in bf16 took 5.9 ms on Zen 4, 5.5 ms without; 32 rows 8.2 and 11.2 ms. */
-static const mixprec_kernels_ *mixprec_native_choice_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
+/* The kernels for a descriptor, in the place of those of its instruction set. Not for a B that is packed for those. */
+static const mixprec_kernels_ *mixprec_gemm_kernels_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && d->m > 16 && d->n > 16)
+    if (d->packed_size)
+        return kernels;
+    if (d->native && d->m > 16 && d->n > 16)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
-    return native ? native : kernels;
+    return native ? native : mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, d->m, d->n, d->k);
 }
 
 /* The scales of a matrix of rows x columns as stored, whose k runs along the rows (across: 0) or down the columns. */
@@ -14253,7 +14737,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->kernels = mixprec_kernels_of_(d->isa);
     if (!plan->kernels)
         return MIXPREC_ERR_ISA;
-    plan->kernels = mixprec_native_choice_(plan->kernels, d);
+    plan->kernels = mixprec_gemm_kernels_(plan->kernels, d);
     if (d->packed_size) {
         if (d->stride_b || d->b_array || (d->b_type == MIXPREC_F64 && !plan->wide))
             return MIXPREC_ERR_PACKED;
@@ -14594,7 +15078,8 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
     mixprec_small_ s;
     size_t c_bytes;
     int dots, column;
-    if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny)
+    if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny ||
+        mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, m, n, k) != kernels)
         return 0;
     dots = mixprec_is_dots_(kernels, m, n, k);
     if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
