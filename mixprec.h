@@ -1384,7 +1384,7 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
    ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
-   16-bit elements stay 16 bits wide, fp8 becomes f16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
+   16-bit elements stay 16 bits wide, fp8 becomes bf16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
    and dtype of A (f64: f64), on the instruction set it was packed for (.isa; for a file that goes to other machines do
    not leave that to MIXPREC_ISA_AUTO), in this process or after a trip through a file; it holds no pointers. Its head
    is checked (MIXPREC_ERR_PACKED), the elements are not. With MIXPREC_NO_STDLIB it needs a workspace
@@ -2260,7 +2260,7 @@ typedef struct mixprec_kernels_ {
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
        a packed panel of it, and at most MIXPREC_DIRECT_GROUP_ columns. `scratch` has direct_bytes and
        direct_bytes_per_row for each row, aligned to 64; up to 8 rows that run across those of B need none; where
-       direct_bytes is 0 it knows only B whose rows run along k. May be NULL. */
+       direct_bytes is 0 it knows no other but packed panels. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -8431,6 +8431,7 @@ MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, 
    L1, which then serves up to 8 rows of A in turn, 16 sums under way. */
 #define MIXPREC_PAIRS_WIDTH_ 8
 #define MIXPREC_PAIRS_DEPTH_ 128
+#define MIXPREC_PAIRS_PANEL_LEAD_ 32768 /* bytes to prefetch ahead in a packed panel: 1.8 ms, not 2.8 with 6144 */
 #define MIXPREC_PAIRS_LINES_ (MIXPREC_PAIRS_DEPTH_ * 2 / 64 + 1) /* of bf16; an end may spill into one more */
 
 /* A line of each of 16 columns of bf16 as pairs, the first of two above, in r[0], r[2] ... Are all that are not 0 at
@@ -8448,6 +8449,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_transpose_pairs_avx512_(__m512i *r
 /* A call: see `direct` of mixprec_kernels_. */
 typedef struct mixprec_pairs_ {
     size_t rows, depth, width, stride, ldt;
+    int packed;            /* B is a packed panel of bf16 */
     const float *a;        /* panels of pairs */
     uint32_t limit;        /* the least code of bf16 without its sign, but 0, that fits A; 0x8000: none does */
     const uint64_t *table; /* of fp8; NULL: bf16 */
@@ -8458,6 +8460,11 @@ MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, _
                                                       size_t columns, size_t phase, size_t bytes) {
     int fit = !d->table || d->limit <= (127 - 16) << 7, q;
     size_t at, left;
+    if (d->packed) {
+        const __m512i least = mixprec_pack_pairs_along_avx512_((uint32_t *)(void *)pairs, 32, b, MIXPREC_BF16, NULL,
+                                                               d->stride, 32, bytes / 2);
+        return !_mm512_cmplt_epu16_mask(least, _mm512_set1_epi16((short)(d->limit - 1)));
+    }
     for (at = 0; at < bytes; at += left) {
         __m512i words[32], table[4];
         left = mixprec_min_(64 - (phase + at) % 64, bytes - at);
@@ -8541,7 +8548,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
                                                                   size_t depth, const char *b, float *t, int first) {
     const size_t size = d->table ? 1 : 2, bytes = depth * size, chunk = MIXPREC_GEMM_KBLOCK * size;
     const size_t run = MIXPREC_PAIRS_DEPTH_ * size, lead = MIXPREC_DIRECT_LEAD_, stride = d->stride;
-    const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
+    const size_t phase = d->packed || stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     __m512i pairs[MIXPREC_PAIRS_LINES_ * 32];
     __m512 sums[MIXPREC_DIRECT_ROWS_AVX512_ * 2];
     size_t i, j, at, stop, part, end;
@@ -8549,10 +8556,12 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
         const size_t there = mixprec_min_(32, columns - j);
         for (at = 0; at < bytes; at = stop) {
             /* Past the end of the rows, the next columns, perhaps beyond the last. */
-            const uintptr_t ahead = (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : 32 * stride - bytes);
+            const uintptr_t ahead = d->packed
+                                        ? (uintptr_t)b + at * 32 + MIXPREC_PAIRS_PANEL_LEAD_
+                                        : (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : 32 * stride - bytes);
             int fit;
             stop = mixprec_min_(at + run - (phase + at) % 64, bytes);
-            fit = mixprec_pairs_fill_avx512_(d, pairs, b + at, there, phase + at, stop - at);
+            fit = mixprec_pairs_fill_avx512_(d, pairs, b + at * (d->packed ? 32 : 1), there, phase + at, stop - at);
             for (part = at; part < stop; part = end) { /* the end of a chunk may lie within */
                 const int starts = part % chunk == 0;
                 end = mixprec_min_(stop, part - part % chunk + chunk);
@@ -8564,9 +8573,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
                         (rows == 1   ? mixprec_pairs_multiply_1_avx512_
                          : rows == 2 ? mixprec_pairs_multiply_2_avx512_
                          : rows <= 4 ? mixprec_pairs_multiply_4_avx512_
-                                     : mixprec_pairs_multiply_8_avx512_)(count / 2 + count % 2, panel, d->width, x,
-                                                                         sums + 2 * i, starts, ahead, stride,
-                                                                         i || part > at ? 0 : run);
+                                     : mixprec_pairs_multiply_8_avx512_)(
+                            count / 2 + count % 2, panel, d->width, x, sums + 2 * i, starts, ahead,
+                            d->packed ? run : stride, i || part > at ? 0 : run);
                     else
                         mixprec_pairs_multiply_tiny_avx512_(rows, count, panel, d->width, x, sums + 2 * i, starts);
                     if (end % chunk == 0 || end == bytes)
@@ -8673,7 +8682,6 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     uint32_t least = depth == 1 ? 0 : 0xFF;
     size_t strip_columns = 0, strip_depth = 0, i;
     mixprec_pairs_ d;
-    (void)along;
     (void)scratch;
     for (i = 0; i < rows && depth > 1; i += MIXPREC_PAIRS_WIDTH_) {
         const uint32_t exponent = mixprec_pairs_exponent_((const char *)(a + i * depth), width, depth);
@@ -8686,9 +8694,10 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     d.limit = least == 0 ? 0x8000 : least < MIXPREC_PAIRS_LEAST_ ? (MIXPREC_PAIRS_LEAST_ - least) << 7 : 0x80;
     d.table = mixprec_fp8_table_(type);
     d.stride = stride;
+    d.packed = along;
     d.ldt = ldt;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
-    if (rows <= 4 && stride % 2048 == 0 && (d.table ? d.limit <= (127 - 16) << 7 : rows > 1)) {
+    if (rows <= 4 && !along && stride % 2048 == 0 && (d.table ? d.limit <= (127 - 16) << 7 : rows > 1)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
     }
@@ -11039,7 +11048,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 &&
-                     (d->trans_b || kernels->direct_bytes);
+                     (d->trans_b || plan->panels || kernels->direct_bytes);
     if (plan->direct_b) {
         if (!d->trans_b && !plan->panels && m <= 4)
             columns = MIXPREC_DIRECT_GROUP_(m);
@@ -11445,9 +11454,14 @@ static const char *mixprec_gemm_panel_(const mixprec_gemm_plan_ *plan, const mix
 static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, char *dst, size_t column,
                                  size_t columns, size_t p, size_t depth) {
     size_t width = plan->kernels->tile_columns[plan->wide], i;
-    for (i = 0; i < columns; i += width)
-        mixprec_load_(plan->kernels, (float *)(void *)(dst + i * depth * plan->size),
-                      mixprec_gemm_panel_(plan, d, column + i, p), plan->panels_type, width * depth);
+    for (i = 0; i < columns; i += width) {
+        const char *from = mixprec_gemm_panel_(plan, d, column + i, p);
+        char *to = dst + i * depth * plan->size;
+        if (plan->kernels->tile_columns[1])
+            mixprec_load_(plan->kernels, (float *)(void *)to, from, plan->panels_type, width * depth);
+        else /* those for pairs */
+            plan->kernels->pack(to, width, from, plan->panels_type, width, 1, width, depth, 0);
+    }
 }
 
 /* Few rows times columns of a B that is not packed here. A panel of the caller's is a matrix of tile_columns
@@ -14301,14 +14315,16 @@ static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
 
 /* Those for pairs, which give the same bits, where they may be used, and are faster; else those given. */
 static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *kernels, mixprec_dtype a_type,
-                                                      mixprec_dtype b_type, mixprec_transpose trans_b, size_t m,
-                                                      size_t n, size_t k) {
+                                                      mixprec_dtype b_type, mixprec_transpose trans_b, int packed,
+                                                      size_t m, size_t n, size_t k) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-    /* Few rows only where k runs along the rows of B; one of bf16 takes less time by FMA. On Zen 4, times without:
-       64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32 more; of few rows 8 x 256 x 256
-       .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62 to .82. */
-    const int few = m <= 16, pays = !few || (trans_b && (m > 1 || b_type != MIXPREC_BF16));
-    const size_t least = !few ? ((size_t)1 << 17) / m : m > 4 ? (size_t)1 << 16 : (size_t)1 << 20;
+    /* Few rows only of a B that is packed or whose rows run along k; one of bf16 takes less time by FMA. Times on Zen 4,
+       relative to those without: 64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32
+       above 1; of few rows 8 x 256 x 256 .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62
+       to .82; packed 4 x 512 x 512 .45. */
+    const int few = m <= 16, one = m == 1 && (packed || b_type == MIXPREC_BF16);
+    const int pays = !few || ((trans_b || packed) && !one);
+    const size_t least = !few ? ((size_t)1 << 17) / m : m > 4 || packed ? (size_t)1 << 16 : (size_t)1 << 20;
     if (kernels->isa == MIXPREC_ISA_AVX512 && n > 16 && pays && n * k >= least &&
         mixprec_features_() & MIXPREC_UNIT_FUSED_ && (a_type == MIXPREC_BF16 || mixprec_fp8_table_(a_type)) &&
         (b_type == MIXPREC_BF16 || mixprec_fp8_table_(b_type)))
@@ -14317,6 +14333,7 @@ static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *ke
     (void)a_type;
     (void)b_type;
     (void)trans_b;
+    (void)packed;
     (void)m;
     (void)n;
     (void)k;
@@ -14619,14 +14636,14 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
     return mixprec_native_kernels_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), a_type, b_type) != NULL;
 }
 
-/* The kernels for a descriptor, in the place of those of its instruction set. Not for a B that is packed for those. */
+/* The kernels for a descriptor, in the place of those of its instruction set. */
 static const mixprec_kernels_ *mixprec_gemm_kernels_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->packed_size)
-        return kernels;
-    if (d->native && d->m > 16 && d->n > 16)
+    if (d->native && !d->packed_size && d->m > 16 && d->n > 16)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
-    return native ? native : mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, d->m, d->n, d->k);
+    return native ? native
+                  : mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, d->packed_size != 0, d->m, d->n,
+                                           d->k);
 }
 
 /* The scales of a matrix of rows x columns as stored, whose k runs along the rows (across: 0) or down the columns. */
@@ -14682,7 +14699,7 @@ typedef struct mixprec_packed_ {
 static const uint64_t mixprec_packed_magic_ = (uint64_t)0x6B636150u << 32 | 0x7872696Du; /* "mixrPack" */
 
 static mixprec_dtype mixprec_packed_type_(mixprec_dtype type) {
-    return type == MIXPREC_E4M3 || type == MIXPREC_E5M2 ? MIXPREC_F16 : type;
+    return type == MIXPREC_E4M3 || type == MIXPREC_E5M2 ? MIXPREC_BF16 : type;
 }
 static size_t mixprec_packed_width_(const mixprec_kernels_ *kernels, mixprec_dtype type) {
     return kernels->tile_columns[type == MIXPREC_F64];
@@ -14696,7 +14713,7 @@ static mixprec_status mixprec_check_packed_(const mixprec_gemm_desc *d, const mi
         d->packed_size != size)
         return MIXPREC_ERR_PACKED;
     mixprec_copy_(&head, d->b, sizeof head);
-    return head.magic == mixprec_packed_magic_ && head.version == 1 && head.type == (uint32_t)d->b_type &&
+    return head.magic == mixprec_packed_magic_ && head.version == 2 && head.type == (uint32_t)d->b_type &&
                    head.stored_type == (uint32_t)mixprec_packed_type_(d->b_type) &&
                    head.width == mixprec_packed_width_(kernels, d->b_type) && head.n == d->n && head.k == d->k
                ? MIXPREC_OK
@@ -15079,7 +15096,7 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
     size_t c_bytes;
     int dots, column;
     if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny ||
-        mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, m, n, k) != kernels)
+        mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, 0, m, n, k) != kernels)
         return 0;
     dots = mixprec_is_dots_(kernels, m, n, k);
     if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
@@ -15242,7 +15259,7 @@ MIXPREC_API mixprec_status mixprec_gemm_pack_b(const mixprec_gemm_desc *desc, vo
         return MIXPREC_ERR_OVERLAP;
     kernels = mixprec_kernels_of_(d.isa);
     head.magic = mixprec_packed_magic_;
-    head.version = 1;
+    head.version = 2;
     head.type = (uint32_t)d.b_type;
     head.stored_type = (uint32_t)mixprec_packed_type_(d.b_type);
     head.width = (uint32_t)mixprec_packed_width_(kernels, d.b_type);

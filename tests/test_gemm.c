@@ -750,6 +750,26 @@ static void test_one_row_strips(void) {
     }
 }
 
+/* The last problem with a packed B, in the least workspace. */
+static void check_packed(void) {
+    mixprec_gemm_desc desc = describe_call(MIXPREC_ISA_AUTO), pack = desc;
+    size_t size = 0, bytes = 0;
+    void *packed;
+    now_path = "packed";
+    CHECK(mixprec_gemm_pack_b_size(&pack, &size) == MIXPREC_OK, "%s", describe(now_path));
+    packed = malloc(size);
+    CHECK(packed && mixprec_gemm_pack_b(&pack, packed, size) == MIXPREC_OK, "%s", describe(now_path));
+    desc.b = packed;
+    desc.packed_size = size;
+    CHECK(mixprec_gemm_workspace(&desc, NULL, &bytes) == MIXPREC_OK, "%s", describe(now_path));
+    desc.workspace = place(SLOT_WORKSPACE, bytes, 1);
+    desc.workspace_size = bytes;
+    restore(&c);
+    CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+    check_c(now_path, fuses(MIXPREC_ISA_AUTO, 1));
+    free(packed);
+}
+
 /* bf16 and fp8, which x86-64 multiplies in pairs where it can: many rows, few rows of a B that is large, and few
    columns of a large A. Where exponents add up to less than 142, sums may be subnormal, which those pairs do not
    know. */
@@ -818,6 +838,7 @@ static void test_pairs(void) {
         }
         placement = (unsigned)random_below(192);
         check_paths(&p);
+        check_packed();
     }
 }
 
