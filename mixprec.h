@@ -14318,8 +14318,8 @@ static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *ke
                                                       mixprec_dtype b_type, mixprec_transpose trans_b, int packed,
                                                       size_t m, size_t n, size_t k) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-    /* Few rows only of a B that is packed or whose rows run along k; one of bf16 takes less time by FMA. Times on Zen 4,
-       relative to those without: 64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32
+    /* Few rows only of a B that is packed or whose rows run along k; one of bf16 takes less time by FMA. Times on Zen
+       4, relative to those without: 64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32
        above 1; of few rows 8 x 256 x 256 .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62
        to .82; packed 4 x 512 x 512 .45. */
     const int few = m <= 16, one = m == 1 && (packed || b_type == MIXPREC_BF16);
