@@ -8227,9 +8227,9 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
    mixprec_is_fused_, the sums have the bits that FMA gives them one by one: the first of each two of k is the upper
    number of a pair. It differs where there are subnormals, which it takes for 0, operands and sums alike. None can
    come up where the smallest exponents of A and B, neither of them that of subnormals, add up to
-   MIXPREC_PAIRS_LEAST_: then all products are multiples of 2^-126, and so are all sums, before rounding and after. So
-   a panel ends with its smallest exponent, and tiles for which the sum is less are computed from the same panels by
-   FMA. */
+   MIXPREC_PAIRS_LEAST_: then all products are multiples of 2^-126, and so are all sums, before rounding and after, if
+   that is so of all of a chunk. So a panel ends with its smallest exponent, and tiles for which the sum is less are
+   computed from the same panels by FMA. */
 #define MIXPREC_PAIRS_LEAST_ (2 * (127 + 7) - 126)
 
 /* Panels hold element (i, p) at 16-bit place [(p / 2 * width + i) * 2 + 1 - p % 2], with a zero below the last of an
@@ -8257,14 +8257,15 @@ mixprec_tile_pairs_body_avx512_(const int rows, const int fit, size_t rows_there
             _mm512_setzero_ps();
         for (p = 0; p < chunk; p += 2) {
             const int32_t *y = (const int32_t *)(const void *)a;
-            MIXPREC_UNROLL_ for (i = 0; i < rows && fit; i++) {
-                __m512i pair = _mm512_set1_epi32(y[i]);
-                MIXPREC_UNKNOWN_("+v", pair); /* clang 16 crashes where it sees numbers of a bf16 vector repeated */
-                MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                    _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)_mm512_loadu_si512(b + 64 * j));
-            }
+            if (fit)
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                    __m512i pair = _mm512_set1_epi32(y[i]);
+                    MIXPREC_UNKNOWN_("+v", pair); /* clang 16 crashes where it sees numbers of a bf16 vector repeated */
+                    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                        _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)_mm512_loadu_si512(b + 64 * j));
+                }
             /* No more than there are: a sum of -0, of products that underflow, would become +0. */
-            for (k = 1; k >= 0 && !fit && p + 1 - (size_t)k < chunk; k--)
+            for (k = fit ? -1 : 1; k >= 0 && p + 1 - (size_t)k < chunk; k--)
                 MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
                     _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(y[i]), (size_t)k),
                                     mixprec_brain_avx512_(_mm512_loadu_si512(b + 64 * j), (size_t)k), s[i][j]);
@@ -8448,9 +8449,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_transpose_pairs_avx512_(__m512i *r
 
 /* A call: see `direct` of mixprec_kernels_. */
 typedef struct mixprec_pairs_ {
-    size_t rows, depth, width, stride, ldt;
-    int packed;            /* B is a packed panel of bf16 */
-    const float *a;        /* panels of pairs */
+    size_t rows, depth, width, stride, ldt; /* width: of a panel of A, perhaps more than there are rows */
+    int packed;                             /* B is a packed panel of bf16 */
+    const float *a;                         /* panels of pairs */
     uint32_t limit;        /* the least code of bf16 without its sign, but 0, that fits A; 0x8000: none does */
     const uint64_t *table; /* of fp8; NULL: bf16 */
 } mixprec_pairs_;
@@ -8485,73 +8486,67 @@ MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, _
     return fit;
 }
 
-/* sums = or, unless it `starts`, += the products with rows of a panel of A. `run` bytes of each row of B from `ahead`
-   on are prefetched, one row in two steps. */
+/* sums = or, unless it `starts`, += the products with rows of a panel of A, `depth` of k; by FMA where they do not fit.
+   `run` bytes of each row of B from `ahead` on are prefetched, one row in four of k. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
-mixprec_pairs_multiply_body_avx512_(const int rows, size_t steps, const char *panel, size_t width, const __m512i *pairs,
-                                    __m512 *sums, int starts, uintptr_t ahead, size_t stride, size_t run) {
+mixprec_pairs_multiply_body_avx512_(const int rows, const int fit, size_t depth, const char *panel, size_t width,
+                                    const __m512i *pairs, __m512 *sums, int starts, uintptr_t ahead, size_t stride,
+                                    size_t run) {
     const int32_t *a = (const int32_t *)(const void *)panel;
     __m512 s[MIXPREC_PAIRS_WIDTH_][2];
-    size_t line;
+    size_t p, line;
     int i, j, k;
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
         starts ? _mm512_setzero_ps() : sums[2 * i + j];
-    for (; steps; steps -= steps > 1 ? 2 : 1) {
-        MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
-            if (k == 1 && steps == 1)
-                break;
-            for (line = 0; line < run; line += 128)
-                _mm_prefetch((const char *)(ahead + line + 64 * (size_t)k), _MM_HINT_T1);
+    for (p = 0; p < depth; p += 2, a += width, pairs += 2) {
+        for (line = 0; line < run; line += 128)
+            _mm_prefetch((const char *)(ahead + line + p % 4 * 32), _MM_HINT_T1);
+        ahead += p % 4 ? stride : 0;
+        if (fit)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
                 __m512i pair = _mm512_set1_epi32(a[i]);
                 MIXPREC_UNKNOWN_("+v", pair); /* as above */
                 MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
                     _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)pairs[j]);
             }
-            a += width;
-            pairs += 2;
-        }
-        ahead += stride;
+        for (k = fit ? -1 : 1; k >= 0 && p + 1 - (size_t)k < depth; k--)
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
+                _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(a[i]), (size_t)k),
+                                mixprec_brain_avx512_(pairs[j], (size_t)k), s[i][j]);
     }
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) sums[2 * i + j] = s[i][j];
 }
-#define MIXPREC_MULTIPLY_(rows)                                                                                        \
-    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_multiply_##rows##_avx512_(                               \
-        size_t steps, const char *panel, size_t width, const __m512i *pairs, __m512 *sums, int starts,                 \
+typedef void (*mixprec_pairs_multiply_avx512_)(size_t depth, const char *panel, size_t width, const __m512i *pairs,
+                                               __m512 *sums, int starts, uintptr_t ahead, size_t stride, size_t run);
+#define MIXPREC_MULTIPLY_(rows, fit)                                                                                   \
+    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_multiply_##rows##_##fit##_avx512_(                       \
+        size_t depth, const char *panel, size_t width, const __m512i *pairs, __m512 *sums, int starts,                 \
         uintptr_t ahead, size_t stride, size_t run) {                                                                  \
-        mixprec_pairs_multiply_body_avx512_(rows, steps, panel, width, pairs, sums, starts, ahead, stride, run);       \
+        mixprec_pairs_multiply_body_avx512_(rows, fit, depth, panel, width, pairs, sums, starts, ahead, stride, run);  \
     }
-MIXPREC_MULTIPLY_(1)
-MIXPREC_MULTIPLY_(2)
-MIXPREC_MULTIPLY_(4)
-MIXPREC_MULTIPLY_(8)
+#define MIXPREC_MULTIPLIES_(rows) MIXPREC_MULTIPLY_(rows, 0) MIXPREC_MULTIPLY_(rows, 1)
+MIXPREC_MULTIPLIES_(1)
+MIXPREC_MULTIPLIES_(2)
+MIXPREC_MULTIPLIES_(4)
+MIXPREC_MULTIPLIES_(8)
+#undef MIXPREC_MULTIPLIES_
 #undef MIXPREC_MULTIPLY_
-
-/* The same by FMA, `depth` of k. */
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_multiply_tiny_avx512_(size_t rows, size_t depth, const char *panel,
-                                                                           size_t width, const __m512i *pairs,
-                                                                           __m512 *sums, int starts) {
-    size_t i, j, p;
-    for (i = 0; i < rows; i++)
-        for (j = 0; j < 2; j++) {
-            const int32_t *a = (const int32_t *)(const void *)panel + i;
-            __m512 s = starts ? _mm512_setzero_ps() : sums[2 * i + j];
-            for (p = 0; p < depth; p++)
-                s = _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(a[p / 2 * width]), 1 - p % 2),
-                                    mixprec_brain_avx512_(pairs[p / 2 * 2 + j], 1 - p % 2), s);
-            sums[2 * i + j] = s;
-        }
-}
 
 /* `columns` of B times the rows of A, `depth` of k from `from` on, a whole number of chunks; of t the same columns. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_pairs_ *d, size_t columns, size_t from,
                                                                   size_t depth, const char *b, float *t, int first) {
+#define MIXPREC_MULTIPLIES_(rows)                                                                                      \
+    { mixprec_pairs_multiply_##rows##_0_avx512_, mixprec_pairs_multiply_##rows##_1_avx512_ }
+    static const mixprec_pairs_multiply_avx512_ kernels[4][2] = {MIXPREC_MULTIPLIES_(1), MIXPREC_MULTIPLIES_(2),
+                                                                 MIXPREC_MULTIPLIES_(4), MIXPREC_MULTIPLIES_(8)};
+#undef MIXPREC_MULTIPLIES_
     const size_t size = d->table ? 1 : 2, bytes = depth * size, chunk = MIXPREC_GEMM_KBLOCK * size;
     const size_t run = MIXPREC_PAIRS_DEPTH_ * size, lead = MIXPREC_DIRECT_LEAD_, stride = d->stride;
     const size_t phase = d->packed || stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     __m512i pairs[MIXPREC_PAIRS_LINES_ * 32];
     __m512 sums[MIXPREC_DIRECT_ROWS_AVX512_ * 2];
     size_t i, j, at, stop, part, end;
+    int fit = 1;
     for (j = 0; j < columns; j += 32, b += 32 * stride) {
         const size_t there = mixprec_min_(32, columns - j);
         for (at = 0; at < bytes; at = stop) {
@@ -8559,25 +8554,23 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
             const uintptr_t ahead = d->packed
                                         ? (uintptr_t)b + at * 32 + MIXPREC_PAIRS_PANEL_LEAD_
                                         : (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : 32 * stride - bytes);
-            int fit;
+            int all;
             stop = mixprec_min_(at + run - (phase + at) % 64, bytes);
-            fit = mixprec_pairs_fill_avx512_(d, pairs, b + at * (d->packed ? 32 : 1), there, phase + at, stop - at);
+            all = mixprec_pairs_fill_avx512_(d, pairs, b + at * (d->packed ? 32 : 1), there, phase + at, stop - at);
             for (part = at; part < stop; part = end) { /* the end of a chunk may lie within */
                 const int starts = part % chunk == 0;
+                /* Once some did not fit, the sums of the chunk may be subnormal. */
+                fit = all && (starts || fit);
                 end = mixprec_min_(stop, part - part % chunk + chunk);
                 for (i = 0; i < d->rows; i += MIXPREC_PAIRS_WIDTH_) {
-                    const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_), count = (end - part) / size;
+                    const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_);
                     const char *panel = (const char *)(d->a + i * d->depth + (from + part / size) / 2 * d->width);
-                    const __m512i *x = pairs + (part - at) / size;
-                    if (fit)
-                        (rows == 1   ? mixprec_pairs_multiply_1_avx512_
-                         : rows == 2 ? mixprec_pairs_multiply_2_avx512_
-                         : rows <= 4 ? mixprec_pairs_multiply_4_avx512_
-                                     : mixprec_pairs_multiply_8_avx512_)(
-                            count / 2 + count % 2, panel, d->width, x, sums + 2 * i, starts, ahead,
-                            d->packed ? run : stride, i || part > at ? 0 : run);
-                    else
-                        mixprec_pairs_multiply_tiny_avx512_(rows, count, panel, d->width, x, sums + 2 * i, starts);
+                    kernels[rows == 1   ? 0
+                            : rows == 2 ? 1
+                            : rows <= 4 ? 2
+                                        : 3][fit]((end - part) / size, panel, d->width, pairs + (part - at) / size,
+                                                  sums + 2 * i, starts, ahead, d->packed ? run : stride,
+                                                  i || part > at ? 0 : run);
                     if (end % chunk == 0 || end == bytes)
                         mixprec_direct_thin_put_avx512_(t + i * d->ldt + j, d->ldt, sums + 2 * i, rows, there, 2,
                                                         first && end <= chunk);
@@ -8697,7 +8690,8 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     d.packed = along;
     d.ldt = ldt;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
-    if (rows <= 4 && !along && stride % 2048 == 0 && (d.table ? d.limit <= (127 - 16) << 7 : rows > 1)) {
+    if (width <= 4 && !along && stride % 2048 == 0 &&
+        (d.table ? d.limit <= (127 - 16) << 7 : rows > 1 && d.limit < 0x8000)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
     }
@@ -11457,9 +11451,9 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
     for (i = 0; i < columns; i += width) {
         const char *from = mixprec_gemm_panel_(plan, d, column + i, p);
         char *to = dst + i * depth * plan->size;
-        if (plan->kernels->tile_columns[1])
+        if (plan->kernels->tile_columns[1]) /* not those for pairs */
             mixprec_load_(plan->kernels, (float *)(void *)to, from, plan->panels_type, width * depth);
-        else /* those for pairs */
+        else
             plan->kernels->pack(to, width, from, plan->panels_type, width, 1, width, depth, 0);
     }
 }

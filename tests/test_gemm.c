@@ -84,8 +84,9 @@ enum values {
 
 static struct {
     uint64_t exponent[2];         /* biased: 0 for subnormals */
-    size_t row, rows, from, step; /* all is 0 but `row`, row + rows ... of A, and from, from + step ... of k */
-} faint = {{0, 0}, 0, 1, 0, 1};
+    size_t row, rows, from, step; /* all is 0 but `row`, row + rows ... of A, and from, from + step ... of k, */
+    size_t end;                   /* and in B what comes before this of k */
+} faint = {{0, 0}, 0, 1, 0, 1, 0};
 
 static double random_value(int exponent_range) {
     double magnitude = ldexp((double)(random_bits() >> 12), -52) + 1;
@@ -249,6 +250,7 @@ static void make_matrix(matrix *x, enum slot slot, size_t rows, size_t columns, 
                 const int trans = (values == FAINT_A ? now.trans_a : now.trans_b) == MIXPREC_TRANS;
                 const int k_is_row = trans == (values == FAINT_A);
                 if ((k_is_row ? i : j) % faint.step != faint.from ||
+                    (values == FAINT_B && (k_is_row ? i : j) >= faint.end) ||
                     (values == FAINT_A && (k_is_row ? j : i) % faint.rows != faint.row))
                     element = 0;
             }
@@ -750,11 +752,25 @@ static void test_one_row_strips(void) {
     }
 }
 
-/* The last problem with a packed B, in the least workspace. */
-static void check_packed(void) {
+static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data) {
+    size_t i;
+    (void)context;
+    for (i = 0; i < tasks; i++)
+        task(data, i);
+}
+
+/* The last problem in parts of one tile's rows, and with a packed B, in the least workspace. */
+static void check_tasks_and_packed(void) {
     mixprec_gemm_desc desc = describe_call(MIXPREC_ISA_AUTO), pack = desc;
     size_t size = 0, bytes = 0;
     void *packed;
+    now_path = "tasks";
+    desc.parallel_for = in_turn;
+    desc.threads = 64;
+    restore(&c);
+    CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+    check_c(now_path, fuses(MIXPREC_ISA_AUTO, 0));
+    desc = pack;
     now_path = "packed";
     CHECK(mixprec_gemm_pack_b_size(&pack, &size) == MIXPREC_OK, "%s", describe(now_path));
     packed = malloc(size);
@@ -804,6 +820,7 @@ static void test_pairs(void) {
             faint.step = steps[random_below(6)];
             faint.from = random_below(faint.step);
             faint.rows = rows[random_below(4)];
+            faint.end = random_below(2) ? SIZE_MAX : 1 + faint.from + random_below(400);
         }
         if (t % 3 == 1) {
             p.m = 1 + random_below(36);
@@ -812,7 +829,7 @@ static void test_pairs(void) {
             p.trans_b = MIXPREC_TRANS;
             p.sample = 11;
         } else if (t % 9 == 2) {
-            p.m = 1 + random_below(random_below(2) ? 1 : 5);
+            p.m = 1 + random_below(random_below(2) ? 1 : 5) + (random_below(3) ? 0 : 56);
             p.n = 512 + random_below(40);
             p.k = 2048 + more[random_below(7)];
             p.trans_b = MIXPREC_TRANS;
@@ -838,7 +855,7 @@ static void test_pairs(void) {
         }
         placement = (unsigned)random_below(192);
         check_paths(&p);
-        check_packed();
+        check_tasks_and_packed();
     }
 }
 
@@ -949,13 +966,6 @@ static void test_large_shapes(void) {
             p.sample = products / (test_quick ? 500000 : 30000000);
             check_paths(&p);
         }
-}
-
-static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data) {
-    size_t i;
-    (void)context;
-    for (i = 0; i < tasks; i++)
-        task(data, i);
 }
 
 /* A C larger than the caches may be written in another way, from lines of the cache on. A band of its rows is not, and
