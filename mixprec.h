@@ -8225,12 +8225,13 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
 
 /* Where both operands fit bf16 (bf16 and fp8 do), VDPBF16PS multiplies and adds two of k at once, and as it is
    mixprec_is_fused_, the sums have the bits that FMA gives them one by one: the first of each two of k is the upper
-   number of a pair. It differs where there are subnormals, which it takes for 0, operands and sums alike. None can
-   come up where the smallest exponents of A and B, neither of them that of subnormals, add up to
-   MIXPREC_PAIRS_LEAST_: then all products are multiples of 2^-126, and so are all sums, before rounding and after, if
-   that is so of all of a chunk. So a panel ends with its smallest exponent, and tiles for which the sum is less are
+   number of a pair. It differs where there are subnormals, which it takes for 0, operands and sums alike. None come up
+   where no operand is one, and the smallest biased exponents of A and B add up to MIXPREC_PAIRS_LEAST_: a number of
+   exponent e is a multiple of 2^(e - 134), so that all products are multiples of 2^-126, and so are all sums of a
+   chunk, before rounding and after. Hence a panel ends with its smallest exponent, and tiles for which that does not hold are
    computed from the same panels by FMA. */
 #define MIXPREC_PAIRS_LEAST_ (2 * (127 + 7) - 126)
+#define MIXPREC_FP8_EXPONENT_ (127 - 16) /* of the smallest number of E5M2; that of E4M3 is larger */
 
 /* Panels hold element (i, p) at 16-bit place [(p / 2 * width + i) * 2 + 1 - p % 2], with a zero below the last of an
    odd depth. They have room for numbers of 32 bits: the last of it, unless the depth is 1, is the smallest biased
@@ -8315,7 +8316,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_brains_avx512_(const char 
     return _mm512_or_si512(low, _mm512_slli_epi16(high, 8)); /* code 0, in the upper bytes, is 0 */
 }
 
-/* Both return the least of mixprec_least_pairs_avx512_. */
+/* This and the next two return the least of mixprec_least_pairs_avx512_. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(uint32_t *to, size_t width,
                                                                                const char *src,
                                                                                const mixprec_dtype type,
@@ -8400,7 +8401,7 @@ MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, 
                                                        size_t ld, int along, size_t count, size_t depth, int wide) {
     const size_t stride = ld * mixprec_size_of_(type);
     const char *from = (const char *)src;
-    uint32_t *to = (uint32_t *)dst, exponent = 127 - 16; /* of the smallest number of E5M2; E4M3's is larger */
+    uint32_t *to = (uint32_t *)dst, exponent = MIXPREC_FP8_EXPONENT_;
     __m512i table[4], least;
     (void)wide;
     if (type == MIXPREC_BF16) {
@@ -8428,8 +8429,8 @@ MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, 
 
 /* ---- few rows of such pairs ---- */
 
-/* Where k runs along the rows of B, and B is not packed: 32 columns, some of k at a time, become pairs in a buffer in
-   L1, which then serves up to 8 rows of A in turn, 16 sums under way. */
+/* Where k runs along the rows of B, or B is packed: 32 columns, some of k at a time, become pairs in a buffer in L1,
+   which then serves up to 8 rows of A in turn, 16 sums under way. */
 #define MIXPREC_PAIRS_WIDTH_ 8
 #define MIXPREC_PAIRS_DEPTH_ 128
 #define MIXPREC_PAIRS_PANEL_LEAD_ 32768 /* bytes to prefetch ahead in a packed panel: 1.8 ms, not 2.8 with 6144 */
@@ -8459,7 +8460,7 @@ typedef struct mixprec_pairs_ {
 /* `bytes` of each of up to 32 columns as pairs, two vectors for each two of k. Do they fit A? */
 MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, __m512i *pairs, const char *b,
                                                       size_t columns, size_t phase, size_t bytes) {
-    int fit = !d->table || d->limit <= (127 - 16) << 7, q;
+    int fit = !d->table || d->limit <= MIXPREC_FP8_EXPONENT_ << 7, q;
     size_t at, left;
     if (d->packed) {
         const __m512i least = mixprec_pack_pairs_along_avx512_((uint32_t *)(void *)pairs, 32, b, MIXPREC_BF16, NULL,
@@ -8532,7 +8533,7 @@ MIXPREC_MULTIPLIES_(8)
 #undef MIXPREC_MULTIPLIES_
 #undef MIXPREC_MULTIPLY_
 
-/* `columns` of B times the rows of A, `depth` of k from `from` on, a whole number of chunks; of t the same columns. */
+/* `columns` of B, which begin at b, times the rows of A, `depth` of k from `from` on, where a chunk begins. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_pairs_ *d, size_t columns, size_t from,
                                                                   size_t depth, const char *b, float *t, int first) {
 #define MIXPREC_MULTIPLIES_(rows)                                                                                      \
@@ -8565,12 +8566,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
                 for (i = 0; i < d->rows; i += MIXPREC_PAIRS_WIDTH_) {
                     const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_);
                     const char *panel = (const char *)(d->a + i * d->depth + (from + part / size) / 2 * d->width);
-                    kernels[rows == 1   ? 0
-                            : rows == 2 ? 1
-                            : rows <= 4 ? 2
-                                        : 3][fit]((end - part) / size, panel, d->width, pairs + (part - at) / size,
-                                                  sums + 2 * i, starts, ahead, d->packed ? run : stride,
-                                                  i || part > at ? 0 : run);
+                    const int kind = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3;
+                    kernels[kind][fit]((end - part) / size, panel, d->width, pairs + (part - at) / size, sums + 2 * i,
+                                       starts, ahead, d->packed ? run : stride, i || part > at ? 0 : run);
                     if (end % chunk == 0 || end == bytes)
                         mixprec_direct_thin_put_avx512_(t + i * d->ldt + j, d->ldt, sums + 2 * i, rows, there, 2,
                                                         first && end <= chunk);
@@ -8581,9 +8579,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
 }
 
 /* Up to 4 rows, four chunks of k at once: see mixprec_direct_strip_body_avx512_. `a` are pairs of A, four words for the
-   chunks of the first row, four of the second ... What comes next is requested between the products; where these are
-   too quickly done for so many requests, after a transposition: 2 x 16384 x 4096 of bf16 takes 6.7 ms so on Zen 4, 9.2
-   the other way, but with 4 rows 6.9 and 5.9. */
+   chunks of the first row, four of the second ... Columns of which some do not fit are computed again. What comes next
+   is requested between the products; where these are too quickly done for so many requests, after a transposition: 2 x
+   16384 x 4096 of bf16 takes 6.7 ms so on Zen 4, 9.2 the other way, but with 4 rows 6.9 and 5.9. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
 mixprec_pairs_strip_body_avx512_(const int rows, const int fp8, const mixprec_pairs_ *d, size_t columns, size_t k_from,
                                  const int32_t *a, const char *b, float *t, int first) {
@@ -8691,7 +8689,7 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     d.ldt = ldt;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
     if (width <= 4 && !along && stride % 2048 == 0 &&
-        (d.table ? d.limit <= (127 - 16) << 7 : rows > 1 && d.limit < 0x8000)) {
+        (d.table ? d.limit <= MIXPREC_FP8_EXPONENT_ << 7 : rows > 1 && d.limit < 0x8000)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
     }
