@@ -8228,8 +8228,8 @@ MIXPREC_AVX512_ static void mixprec_pack_avx512_(void *dst, size_t width, const 
    number of a pair. It differs where there are subnormals, which it takes for 0, operands and sums alike. None come up
    where no operand is one, and the smallest biased exponents of A and B add up to MIXPREC_PAIRS_LEAST_: a number of
    exponent e is a multiple of 2^(e - 134), so that all products are multiples of 2^-126, and so are all sums of a
-   chunk, before rounding and after. Hence a panel ends with its smallest exponent, and tiles for which that does not hold are
-   computed from the same panels by FMA. */
+   chunk, before rounding and after. Hence a panel ends with its smallest exponent, and tiles for which that does not
+   hold are computed from the same panels by FMA. */
 #define MIXPREC_PAIRS_LEAST_ (2 * (127 + 7) - 126)
 #define MIXPREC_FP8_EXPONENT_ (127 - 16) /* of the smallest number of E5M2; that of E4M3 is larger */
 

@@ -210,7 +210,7 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
     }
     operands->c = bench_alloc(shape->m * shape->n * (dtype == MIXPREC_F64 ? 8 : 4));
     operands->packed = NULL;
-    if (streams_b && dtype == MIXPREC_F16) {
+    if (streams_b && mixprec_dtype_size(dtype) < 4 && dtype != MIXPREC_E5M2) { /* which is packed as E4M3 is */
         mixprec_gemm_desc desc = describe(shape, dtype, MIXPREC_ISA_AUTO);
         desc.b = operands->b;
         bench_check(mixprec_gemm_pack_b_size(&desc, &operands->packed_bytes));
