@@ -14310,12 +14310,13 @@ static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *ke
                                                       mixprec_dtype b_type, mixprec_transpose trans_b, int packed,
                                                       size_t m, size_t n, size_t k) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-    /* Few rows only of a B that is packed or whose rows run along k; one of bf16 takes less time by FMA. Times on Zen
-       4, relative to those without: 64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32
-       above 1; of few rows 8 x 256 x 256 .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62
-       to .82; packed 4 x 512 x 512 .45. */
-    const int few = m <= 16, one = m == 1 && (packed || b_type == MIXPREC_BF16);
-    const int pays = !few || ((trans_b || packed) && !one);
+    /* Few rows only of a B that is packed or whose rows run along k; from DRAM one of bf16 and two of what is packed
+       take less time by FMA (packed 2 x 4096 x 4096: 1.17 ms, not 1.42). Times on Zen 4, relative to those without:
+       64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32 above 1; of few rows 8 x 256 x
+       256 .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62 to .82; packed 4 x 512 x 512
+       .45. */
+    const size_t too_few = packed ? 2 : b_type == MIXPREC_BF16;
+    const int few = m <= 16, pays = !few || ((trans_b || packed) && m > too_few);
     const size_t least = !few ? ((size_t)1 << 17) / m : m > 4 || packed ? (size_t)1 << 16 : (size_t)1 << 20;
     if (kernels->isa == MIXPREC_ISA_AVX512 && n > 16 && pays && n * k >= least &&
         mixprec_features_() & MIXPREC_UNIT_FUSED_ && (a_type == MIXPREC_BF16 || mixprec_fp8_table_(a_type)) &&
