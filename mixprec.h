@@ -8266,10 +8266,15 @@ mixprec_tile_pairs_body_avx512_(const int rows, const int fit, size_t rows_there
                         _mm512_dpbf16_ps(s[i][j], (__m512bh)pair, (__m512bh)_mm512_loadu_si512(b + 64 * j));
                 }
             /* No more than there are: a sum of -0, of products that underflow, would become +0. */
-            for (k = fit ? -1 : 1; k >= 0 && p + 1 - (size_t)k < chunk; k--)
-                MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
-                    _mm512_fmadd_ps(mixprec_brain_avx512_(_mm512_set1_epi32(y[i]), (size_t)k),
-                                    mixprec_brain_avx512_(_mm512_loadu_si512(b + 64 * j), (size_t)k), s[i][j]);
+            for (k = fit ? -1 : 1; k >= 0 && p + 1 - (size_t)k < chunk; k--) {
+                __m512 x[2];
+                MIXPREC_UNROLL_ for (j = 0; j < 2; j++) x[j] =
+                    mixprec_brain_avx512_(_mm512_loadu_si512(b + 64 * j), (size_t)k);
+                MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                    const __m512 number = mixprec_brain_avx512_(_mm512_set1_epi32(y[i]), (size_t)k);
+                    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] = _mm512_fmadd_ps(number, x[j], s[i][j]);
+                }
+            }
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
@@ -8281,7 +8286,9 @@ mixprec_tile_pairs_body_avx512_(const int rows, const int fit, size_t rows_there
 MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_tile_tiny_pairs_avx512_(size_t rows, size_t columns, size_t depth,
                                                                             const char *a, const char *b, float *t,
                                                                             size_t ldt, int first) {
-    mixprec_tile_pairs_body_avx512_(14, 0, rows, columns, depth, a, b, t, ldt, first);
+    size_t i; /* all 14 at once would spill registers: 1024^3 19 ms so, not 31 */
+    for (i = 0; i < rows; i += 7)
+        mixprec_tile_pairs_body_avx512_(7, 0, rows - i, columns, depth, a + 4 * i, b, t + i * ldt, ldt, first);
 }
 
 MIXPREC_AVX512_BF16_ static void mixprec_tile_pairs_avx512_(size_t rows, size_t columns, size_t depth, const void *a,
