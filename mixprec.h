@@ -2259,8 +2259,8 @@ typedef struct mixprec_kernels_ {
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
        a packed panel of it, and at most MIXPREC_DIRECT_GROUP_ columns. `scratch` has direct_bytes and
-       direct_bytes_per_row for each row, aligned to 64; up to 8 rows that run across those of B need none; where
-       direct_bytes is 0 it knows no other but packed panels. May be NULL. */
+       direct_bytes_per_row for each row, aligned to 64; without pairs, up to 8 rows that run across those of B need
+       none. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -8334,7 +8334,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(u
     const __m512i low_half = _mm512_add_epi16(even, _mm512_set1_epi32(32 << 16));
     const __m512i high_half = _mm512_add_epi16(low_half, _mm512_set1_epi16(16));
     const __mmask32 there = count >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << count) - 1;
-    const __mmask16 room[2] = {mixprec_first_lanes_(width), mixprec_first_lanes_(width > 16 ? width - 16 : 0)};
+    const __mmask16 room = mixprec_first_lanes_(width);
     __m512i least = _mm512_set1_epi16(-1);
     size_t p;
     for (p = 0; p < depth; p += 2, src += 2 * stride, to += width) {
@@ -8345,9 +8345,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(u
             mixprec_least_pairs_avx512_(&least, x);
             mixprec_least_pairs_avx512_(&least, y);
         }
-        _mm512_mask_storeu_epi32(to, room[0], _mm512_permutex2var_epi16(y, low_half, x));
-        if (width > 16)
-            _mm512_mask_storeu_epi32(to + 16, room[1], _mm512_permutex2var_epi16(y, high_half, x));
+        if (width == 32) {
+            _mm512_storeu_si512(to, _mm512_permutex2var_epi16(y, low_half, x));
+            _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(y, high_half, x));
+        } else
+            _mm512_mask_storeu_epi32(to, room, _mm512_permutex2var_epi16(y, low_half, x));
     }
     return least;
 }
@@ -8436,12 +8438,12 @@ MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, 
 
 /* ---- few rows of such pairs ---- */
 
-/* Where k runs along the rows of B, or B is packed: 32 columns, some of k at a time, become pairs in a buffer in L1,
-   which then serves up to 8 rows of A in turn, 16 sums under way. */
+/* 32 columns, some of k at a time, become pairs in a buffer in L1, which then serves up to 8 rows of A in turn, 16 sums
+   under way. Where columns lie side by side all those of a call take turns, for B to be read along its rows. */
 #define MIXPREC_PAIRS_WIDTH_ 8
 #define MIXPREC_PAIRS_DEPTH_ 128
+#define MIXPREC_PAIRS_ALONG_ 64         /* where columns lie side by side: 8 rows 2.4 ms, with 32 3.2, with 128 2.5 */
 #define MIXPREC_PAIRS_PANEL_LEAD_ 32768 /* bytes to prefetch ahead in a packed panel: 1.8 ms, not 2.8 with 6144 */
-#define MIXPREC_PAIRS_LINES_ (MIXPREC_PAIRS_DEPTH_ * 2 / 64 + 1) /* of bf16; an end may spill into one more */
 
 /* A line of each of 16 columns of bf16 as pairs, the first of two above, in r[0], r[2] ... Are all that are not 0 at
    least `limit`? */
@@ -8457,34 +8459,38 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_transpose_pairs_avx512_(__m512i *r
 
 /* A call: see `direct` of mixprec_kernels_. */
 typedef struct mixprec_pairs_ {
-    size_t rows, depth, width, stride, ldt; /* width: of a panel of A, perhaps more than there are rows */
-    int packed;                             /* B is a packed panel of bf16 */
-    const float *a;                         /* panels of pairs */
-    uint32_t limit;        /* the least code of bf16 without its sign, but 0, that fits A; 0x8000: none does */
+    size_t rows, depth, width, ld, ldt; /* width: of a panel of A, perhaps more than there are rows */
+    mixprec_dtype type;
+    int along;
+    const float *a;        /* panels of pairs; */
+    uint32_t least;        /* the smallest exponent there; 0: nothing fits it */
+    uint32_t limit;        /* the least code of bf16 without its sign, but 0, that does; 0x8000: none does */
     const uint64_t *table; /* of fp8; NULL: bf16 */
+    __m512 *sums;          /* of a chunk: for 32 columns after another two vectors of each row */
 } mixprec_pairs_;
 
-/* `bytes` of each of up to 32 columns as pairs, two vectors for each two of k. Do they fit A? */
+/* `depth` of up to 32 columns as pairs, two vectors for each two of k; an end of a line may spill. Do they fit A? */
 MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, __m512i *pairs, const char *b,
-                                                      size_t columns, size_t phase, size_t bytes) {
+                                                      size_t columns, size_t depth) {
+    const size_t bytes = d->table ? depth : 2 * depth, stride = d->table ? d->ld : 2 * d->ld;
+    const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     int fit = !d->table || d->limit <= MIXPREC_FP8_EXPONENT_ << 7, q;
     size_t at, left;
-    if (d->packed) {
-        const __m512i least = mixprec_pack_pairs_along_avx512_((uint32_t *)(void *)pairs, 32, b, MIXPREC_BF16, NULL,
-                                                               d->stride, 32, bytes / 2);
-        return !_mm512_cmplt_epu16_mask(least, _mm512_set1_epi16((short)(d->limit - 1)));
+    if (d->along) {
+        mixprec_pack_pairs_avx512_(pairs, 32, b, d->type, d->ld, 1, columns, depth, 0);
+        return depth > 1 && mixprec_pairs_fit_(d->least, mixprec_pairs_exponent_((const char *)pairs, 32, depth));
     }
     for (at = 0; at < bytes; at += left) {
         __m512i words[32], table[4];
         left = mixprec_min_(64 - (phase + at) % 64, bytes - at);
         for (q = 0; q < 2; q++) {
             const size_t there = columns > 16 * (size_t)q ? mixprec_min_(16, columns - 16 * (size_t)q) : 0;
-            const char *from = b + at + (there ? 16 * (size_t)q * d->stride : 0);
+            const char *from = b + at + (there ? 16 * (size_t)q * stride : 0);
             if (d->table)
-                mixprec_transpose_avx512_(words + q, from, d->stride, there, left, 0);
+                mixprec_transpose_avx512_(words + q, from, stride, there, left, 0);
             else
-                fit &= mixprec_transpose_pairs_avx512_(pairs + at / 2 + (size_t)q, from, d->stride, 4 * d->stride,
-                                                       there, left, d->limit);
+                fit &= mixprec_transpose_pairs_avx512_(pairs + at / 2 + (size_t)q, from, stride, 4 * stride, there,
+                                                       left, d->limit);
         }
         if (d->table) {
             mixprec_fp8_registers_avx512_(table, d->table);
@@ -8494,22 +8500,31 @@ MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, _
     return fit;
 }
 
-/* sums = or, unless it `starts`, += the products with rows of a panel of A, `depth` of k; by FMA where they do not fit.
-   `run` bytes of each row of B from `ahead` on are prefetched, one row in four of k. */
+/* What to prefetch while pairs are multiplied: for each two of k a line, and one `second` bytes behind it. */
+typedef struct mixprec_pairs_ahead_ {
+    uintptr_t at;
+    size_t second, steps[2]; /* 0: no second; steps to the next, in turn */
+} mixprec_pairs_ahead_;
+
+/* sums = or, unless it `starts`, += the products with rows of a panel of A, `depth` of k; by FMA where they do not
+   fit. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
 mixprec_pairs_multiply_body_avx512_(const int rows, const int fit, size_t depth, const char *panel, size_t width,
-                                    const __m512i *pairs, __m512 *sums, int starts, uintptr_t ahead, size_t stride,
-                                    size_t run) {
+                                    const __m512i *pairs, __m512 *sums, int starts, const mixprec_pairs_ahead_ *ahead) {
     const int32_t *a = (const int32_t *)(const void *)panel;
+    uintptr_t at = ahead ? ahead->at : 0;
     __m512 s[MIXPREC_PAIRS_WIDTH_][2];
-    size_t p, line;
+    size_t p;
     int i, j, k;
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) s[i][j] =
         starts ? _mm512_setzero_ps() : sums[2 * i + j];
     for (p = 0; p < depth; p += 2, a += width, pairs += 2) {
-        for (line = 0; line < run; line += 128)
-            _mm_prefetch((const char *)(ahead + line + p % 4 * 32), _MM_HINT_T1);
-        ahead += p % 4 ? stride : 0;
+        if (ahead) {
+            _mm_prefetch((const char *)at, _MM_HINT_T1);
+            if (ahead->second)
+                _mm_prefetch((const char *)(at + ahead->second), _MM_HINT_T1);
+            at += ahead->steps[p / 2 % 2];
+        }
         if (fit)
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
                 __m512i pair = _mm512_set1_epi32(a[i]);
@@ -8525,12 +8540,12 @@ mixprec_pairs_multiply_body_avx512_(const int rows, const int fit, size_t depth,
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < 2; j++) sums[2 * i + j] = s[i][j];
 }
 typedef void (*mixprec_pairs_multiply_avx512_)(size_t depth, const char *panel, size_t width, const __m512i *pairs,
-                                               __m512 *sums, int starts, uintptr_t ahead, size_t stride, size_t run);
+                                               __m512 *sums, int starts, const mixprec_pairs_ahead_ *ahead);
 #define MIXPREC_MULTIPLY_(rows, fit)                                                                                   \
     MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_multiply_##rows##_##fit##_avx512_(                       \
         size_t depth, const char *panel, size_t width, const __m512i *pairs, __m512 *sums, int starts,                 \
-        uintptr_t ahead, size_t stride, size_t run) {                                                                  \
-        mixprec_pairs_multiply_body_avx512_(rows, fit, depth, panel, width, pairs, sums, starts, ahead, stride, run);  \
+        const mixprec_pairs_ahead_ *ahead) {                                                                           \
+        mixprec_pairs_multiply_body_avx512_(rows, fit, depth, panel, width, pairs, sums, starts, ahead);               \
     }
 #define MIXPREC_MULTIPLIES_(rows) MIXPREC_MULTIPLY_(rows, 0) MIXPREC_MULTIPLY_(rows, 1)
 MIXPREC_MULTIPLIES_(1)
@@ -8548,41 +8563,60 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
     static const mixprec_pairs_multiply_avx512_ kernels[4][2] = {MIXPREC_MULTIPLIES_(1), MIXPREC_MULTIPLIES_(2),
                                                                  MIXPREC_MULTIPLIES_(4), MIXPREC_MULTIPLIES_(8)};
 #undef MIXPREC_MULTIPLIES_
-    const size_t size = d->table ? 1 : 2, bytes = depth * size, chunk = MIXPREC_GEMM_KBLOCK * size;
-    const size_t run = MIXPREC_PAIRS_DEPTH_ * size, lead = MIXPREC_DIRECT_LEAD_, stride = d->stride;
-    const size_t phase = d->packed || stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
-    __m512i pairs[MIXPREC_PAIRS_LINES_ * 32];
-    __m512 sums[MIXPREC_DIRECT_ROWS_AVX512_ * 2];
-    size_t i, j, at, stop, part, end;
-    int fit = 1;
-    for (j = 0; j < columns; j += 32, b += 32 * stride) {
-        const size_t there = mixprec_min_(32, columns - j);
-        for (at = 0; at < bytes; at = stop) {
-            /* Past the end of the rows, the next columns, perhaps beyond the last. */
-            const uintptr_t ahead = d->packed
-                                        ? (uintptr_t)b + at * 32 + MIXPREC_PAIRS_PANEL_LEAD_
-                                        : (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : 32 * stride - bytes);
-            int all;
-            stop = mixprec_min_(at + run - (phase + at) % 64, bytes);
-            all = mixprec_pairs_fill_avx512_(d, pairs, b + at * (d->packed ? 32 : 1), there, phase + at, stop - at);
-            for (part = at; part < stop; part = end) { /* the end of a chunk may lie within */
-                const int starts = part % chunk == 0;
-                /* Once some did not fit, the sums of the chunk may be subnormal. */
-                fit = all && (starts || fit);
-                end = mixprec_min_(stop, part - part % chunk + chunk);
-                for (i = 0; i < d->rows; i += MIXPREC_PAIRS_WIDTH_) {
-                    const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_);
-                    const char *panel = (const char *)(d->a + i * d->depth + (from + part / size) / 2 * d->width);
-                    const int kind = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3;
-                    kernels[kind][fit]((end - part) / size, panel, d->width, pairs + (part - at) / size, sums + 2 * i,
-                                       starts, ahead, d->packed ? run : stride, i || part > at ? 0 : run);
-                    if (end % chunk == 0 || end == bytes)
-                        mixprec_direct_thin_put_avx512_(t + i * d->ldt + j, d->ldt, sums + 2 * i, rows, there, 2,
-                                                        first && end <= chunk);
+    const size_t size = d->table ? 1 : 2, stride = d->ld * size;
+    const size_t k_step = d->along ? stride : size, column_step = d->along ? size : stride;
+    const size_t group = d->along ? columns : 32, run = d->along == 1 ? MIXPREC_PAIRS_ALONG_ : MIXPREC_PAIRS_DEPTH_;
+    const size_t line = d->along || stride % 64 || (uintptr_t)b % 4 ? 1 : 64 / size; /* of k, where lines matter */
+    const size_t phase = (uintptr_t)b % 64 / size;
+    /* Sums of 32 columns, of as many rows as the kernels have: a part of a larger product may have less than panels. */
+    const size_t block = 2 * (d->rows <= 2 ? d->rows : d->rows <= 4 ? 4 : mixprec_round_up_(d->rows, 8));
+    __m512i pairs[MIXPREC_PAIRS_DEPTH_ * 32 / 16];
+    char fits[MIXPREC_DIRECT_GROUP_(1) / 32]; /* the sums of a chunk, as far as it has come */
+    size_t i, j, p, stop, part, end, there;
+    for (; columns; columns -= mixprec_min_(group, columns), b += group * column_step, t += group)
+        for (p = 0; p < depth; p = stop) {
+            stop = mixprec_min_(p + run - (phase + p) % line, depth);
+            for (j = 0; j < mixprec_min_(group, columns); j += 32) {
+                const char *from_b = b + p * k_step + j * column_step;
+                char *const fit = fits + j / 32;
+                mixprec_pairs_ahead_ ahead;
+                int all;
+                ahead.second = d->table ? 0 : 128;
+                ahead.steps[0] = 64;
+                ahead.steps[1] = stride - 64;
+                if (d->along == 1) { /* fp8 in lines of two such blocks: one has the even rows, one the odd */
+                    ahead.at = (uintptr_t)from_b + (d->table ? run + j / 32 % 2 : run) * stride;
+                    ahead.second = d->table ? 0 : stride;
+                    ahead.steps[0] = ahead.steps[1] = 2 * stride;
+                } else if (d->along) {
+                    ahead.at = (uintptr_t)from_b + MIXPREC_PAIRS_PANEL_LEAD_;
+                    ahead.steps[1] = 256 - 64;
+                } else { /* past the end of the rows, the next columns, perhaps beyond the last */
+                    const size_t lead = MIXPREC_DIRECT_LEAD_;
+                    ahead.at =
+                        (uintptr_t)from_b + lead + (p * size + lead < depth * size ? 0 : 32 * stride - depth * size);
+                }
+                there = mixprec_min_(32, columns - j);
+                all = mixprec_pairs_fill_avx512_(d, pairs, from_b, there, stop - p);
+                for (part = p; part < stop; part = end) { /* the end of a chunk may lie within */
+                    const int starts = part % MIXPREC_GEMM_KBLOCK == 0;
+                    /* Once some did not fit, the sums of the chunk may be subnormal. */
+                    *fit = (char)(all && (starts || *fit));
+                    end = mixprec_min_(stop, part - part % MIXPREC_GEMM_KBLOCK + MIXPREC_GEMM_KBLOCK);
+                    for (i = 0; i < d->rows; i += MIXPREC_PAIRS_WIDTH_) {
+                        const size_t rows = mixprec_min_(d->rows - i, MIXPREC_PAIRS_WIDTH_);
+                        const char *panel = (const char *)(d->a + i * d->depth + (from + part) / 2 * d->width);
+                        const int kind = rows == 1 ? 0 : rows == 2 ? 1 : rows <= 4 ? 2 : 3;
+                        __m512 *const sums = d->sums + j / 32 * block + 2 * i;
+                        kernels[kind][*fit != 0](end - part, panel, d->width, pairs + (part - p), sums, starts,
+                                                 i || part > p ? NULL : &ahead);
+                        if (end % MIXPREC_GEMM_KBLOCK == 0 || end == depth)
+                            mixprec_direct_thin_put_avx512_(t + i * d->ldt + j, d->ldt, sums, rows, there, 2,
+                                                            first && end <= MIXPREC_GEMM_KBLOCK);
+                    }
                 }
             }
         }
-    }
 }
 
 /* Up to 4 rows, four chunks of k at once: see mixprec_direct_strip_body_avx512_. `a` are pairs of A, four words for the
@@ -8592,7 +8626,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
 mixprec_pairs_strip_body_avx512_(const int rows, const int fp8, const mixprec_pairs_ *d, size_t columns, size_t k_from,
                                  const int32_t *a, const char *b, float *t, int first) {
-    const size_t size = fp8 ? 1 : 2, chunk = MIXPREC_GEMM_KBLOCK * size, row_bytes = 4 * chunk, stride = d->stride;
+    const size_t size = fp8 ? 1 : 2, chunk = MIXPREC_GEMM_KBLOCK * size, row_bytes = 4 * chunk, stride = d->ld * size;
     const size_t phase = (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     const int burst = !fp8 && rows < 4;
     __m512i words[64], wide[128];
@@ -8677,23 +8711,25 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_strips_avx512_(const mixpre
 MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                          size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                          int along, float *t, size_t ldt, int first, char *scratch) {
-    uint32_t least = depth == 1 ? 0 : 0xFF;
+    const size_t size = mixprec_size_of_(type);
     size_t strip_columns = 0, strip_depth = 0, i;
     mixprec_pairs_ d;
-    (void)scratch;
+    d.least = depth == 1 ? 0 : 0xFF;
     for (i = 0; i < rows && depth > 1; i += MIXPREC_PAIRS_WIDTH_) {
         const uint32_t exponent = mixprec_pairs_exponent_((const char *)(a + i * depth), width, depth);
-        least = exponent < least ? exponent : least;
+        d.least = exponent < d.least ? exponent : d.least;
     }
     d.rows = rows;
     d.depth = depth;
     d.a = a;
     d.width = width;
-    d.limit = least == 0 ? 0x8000 : least < MIXPREC_PAIRS_LEAST_ ? (MIXPREC_PAIRS_LEAST_ - least) << 7 : 0x80;
+    d.limit = d.least == 0 ? 0x8000 : d.least < MIXPREC_PAIRS_LEAST_ ? (MIXPREC_PAIRS_LEAST_ - d.least) << 7 : 0x80;
     d.table = mixprec_fp8_table_(type);
-    d.stride = stride;
-    d.packed = along;
+    d.type = type;
+    d.ld = stride / size;
+    d.along = along;
     d.ldt = ldt;
+    d.sums = (__m512 *)(void *)scratch;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
     if (width <= 4 && !along && stride % 2048 == 0 &&
         (d.table ? d.limit <= MIXPREC_FP8_EXPONENT_ << 7 : rows > 1 && d.limit < 0x8000)) {
@@ -8705,8 +8741,7 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     else
         strip_columns = 0;
     if (strip_columns && strip_depth < depth)
-        mixprec_pairs_some_avx512_(&d, strip_columns, strip_depth, depth - strip_depth,
-                                   b + strip_depth * mixprec_size_of_(type), t, 0);
+        mixprec_pairs_some_avx512_(&d, strip_columns, strip_depth, depth - strip_depth, b + strip_depth * size, t, 0);
     if (strip_columns < columns)
         mixprec_pairs_some_avx512_(&d, columns - strip_columns, 0, depth, b + strip_columns * stride, t + strip_columns,
                                    first);
@@ -11046,8 +11081,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
     }
-    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64 &&
-                     (d->trans_b || plan->panels || kernels->direct_bytes);
+    plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
         if (!d->trans_b && !plan->panels && m <= 4)
             columns = MIXPREC_DIRECT_GROUP_(m);
@@ -14299,7 +14333,8 @@ static const mixprec_kernels_ mixprec_kernels_pairs_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_,
                           mixprec_tile_pairs_avx512_, NULL, NULL, mixprec_direct_pairs_avx512_,
-                          MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_PAIRS_WIDTH_, 0, 0, NULL, NULL, {0, 0})};
+                          MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_PAIRS_WIDTH_, MIXPREC_DIRECT_BYTES_,
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, NULL, NULL, {0, 0})};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
@@ -14317,15 +14352,18 @@ static const mixprec_kernels_ *mixprec_pairs_kernels_(const mixprec_kernels_ *ke
                                                       mixprec_dtype b_type, mixprec_transpose trans_b, int packed,
                                                       size_t m, size_t n, size_t k) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
-    /* Few rows only of a B that is packed or whose rows run along k; from DRAM one of bf16 and two of what is packed
-       take less time by FMA (packed 2 x 4096 x 4096: 1.17 ms, not 1.42). Times on Zen 4, relative to those without:
-       64^3 .66 to .73, 17 x 256 x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32 above 1; of few rows 8 x 256 x
-       256 .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62 to .82; packed 4 x 512 x 512
-       .45. */
-    const size_t too_few = packed ? 2 : b_type == MIXPREC_BF16;
-    const int few = m <= 16, pays = !few || ((trans_b || packed) && m > too_few);
-    const size_t least = !few ? ((size_t)1 << 17) / m : m > 4 || packed ? (size_t)1 << 16 : (size_t)1 << 20;
-    if (kernels->isa == MIXPREC_ISA_AVX512 && n > 16 && pays && n * k >= least &&
+    /* From DRAM one row of bf16 (two where columns lie side by side) and two of what is packed take less time by FMA
+       (packed 2 x 4096 x 4096: 1.17 ms, not 1.42). Times on Zen 4, relative to those without: 64^3 .66 to .73, 17 x 256
+       x 64 .53 to .57, 128^3 and more .5 to .57, 32 x 32 x 32 above 1; of few rows, k along those of B, 8 x 256 x 256
+       .62 to .67, 16 x 64 x 256 .90, 4 x 256 x 1024 1.0 to 1.1, 4 x 4096 x 4096 .62 to .82; columns side by side .35 to
+       .85 from 8192 elements of B on, 32 x 64 above 1; packed 4 x 512 x 512 .45. */
+    const size_t too_few = packed ? 2 : b_type == MIXPREC_BF16 ? 1 + (size_t)!trans_b : 0;
+    const size_t least = m > 16     ? ((size_t)1 << 17) / m
+                         : packed   ? (size_t)1 << 16
+                         : !trans_b ? (size_t)1 << 13
+                         : m > 4    ? (size_t)1 << 16
+                                    : (size_t)1 << 20;
+    if (kernels->isa == MIXPREC_ISA_AVX512 && n > 16 && m > too_few && n * k >= least &&
         mixprec_features_() & MIXPREC_UNIT_FUSED_ && (a_type == MIXPREC_BF16 || mixprec_fp8_table_(a_type)) &&
         (b_type == MIXPREC_BF16 || mixprec_fp8_table_(b_type)))
         return &mixprec_kernels_pairs_;

@@ -826,7 +826,7 @@ static void test_pairs(void) {
             p.m = 1 + random_below(36);
             p.n = 130 + random_below(200);
             p.k = 520 + random_below(600);
-            p.trans_b = MIXPREC_TRANS;
+            p.trans_b = random_below(2) ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
             p.sample = 11;
         } else if (t % 9 == 2) {
             p.m = 1 + random_below(random_below(2) ? 1 : 5) + (random_below(3) ? 0 : 56);
@@ -834,6 +834,11 @@ static void test_pairs(void) {
             p.k = 2048 + more[random_below(7)];
             p.trans_b = MIXPREC_TRANS;
             p.pad_b = (2048 - p.k % 2048) % 2048;
+            p.sample = 53;
+        } else if (t % 27 == 8) { /* many columns side by side */
+            p.m = 1 + random_below(32);
+            p.n = 1 + random_below(2200);
+            p.trans_b = MIXPREC_NO_TRANS;
             p.sample = 53;
         } else if (t % 9 == 5) {
             p.m = p.n = 370 + random_below(30);
