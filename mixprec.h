@@ -13213,27 +13213,35 @@ MIXPREC_FORCE_INLINE_ void mixprec_relu_some_(int16_t *y, const int16_t *x, cons
     }
     *(mixprec_halves_at_ *)y = (result & ~nan) | ((code | quiet) & nan);
 }
+/* Whole vectors. */
 MIXPREC_FORCE_INLINE_ void mixprec_relu_halves_as_(const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x,
                                                    const int16_t *dy, size_t n, int16_t infinity) {
     const int16_t quiet = infinity == 0x7C00 ? 0x0200 : 0x0040;
-    const size_t whole = n / MIXPREC_HALVES_ * MIXPREC_HALVES_;
-    int16_t code[MIXPREC_HALVES_] = {0}, gradient[MIXPREC_HALVES_] = {0};
     size_t i;
     (void)kernels;
-    for (i = 0; i < whole && !dy; i += MIXPREC_HALVES_)
+    for (i = 0; i < n && !dy; i += MIXPREC_HALVES_)
         mixprec_relu_some_(y + i, x + i, NULL, infinity, quiet);
-    for (i = 0; i < whole && dy; i += MIXPREC_HALVES_)
+    for (i = 0; i < n && dy; i += MIXPREC_HALVES_)
         mixprec_relu_some_(y + i, x + i, dy + i, infinity, quiet);
-    mixprec_copy_(code, x + whole, (n - whole) * sizeof *x);
-    if (dy)
-        mixprec_copy_(gradient, dy + whole, (n - whole) * sizeof *dy);
-    mixprec_relu_some_(code, code, dy ? gradient : NULL, infinity, quiet);
-    mixprec_copy_(y + whole, code, (n - whole) * sizeof *y);
 }
 MIXPREC_BOTH_(mixprec_relu_halves_,
               (const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x, const int16_t *dy, size_t n,
                int16_t infinity),
               (kernels, y, x, dy, n, infinity))
+
+MIXPREC_NOINLINE_ void mixprec_relu_any_(const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x,
+                                         const int16_t *dy, size_t n, int16_t infinity) {
+    const size_t whole = n / MIXPREC_HALVES_ * MIXPREC_HALVES_, rest = (n - whole) * sizeof *x;
+    int16_t code[MIXPREC_HALVES_] = {0}, gradient[MIXPREC_HALVES_] = {0};
+    mixprec_relu_halves_(kernels, y, x, dy, whole, infinity);
+    if (!rest)
+        return;
+    mixprec_copy_(code, x + whole, rest);
+    if (dy)
+        mixprec_copy_(gradient, dy + whole, rest);
+    mixprec_relu_halves_(kernels, code, code, dy ? gradient : NULL, MIXPREC_HALVES_, infinity);
+    mixprec_copy_(y + whole, code, rest);
+}
 
 /* dy == NULL: forward. */
 MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_tensor_ *dy, mixprec_tensor_ x, size_t n,
@@ -13243,9 +13251,9 @@ MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_te
     size_t i, count;
     if (activation == MIXPREC_ACTIVATION_RELU && mixprec_size_of_(x.type) == 2 && y.type == x.type &&
         (!dy || dy->type == x.type)) {
-        mixprec_relu_halves_(y.kernels, (int16_t *)(void *)y.data, (const int16_t *)(const void *)x.data,
-                             dy ? (const int16_t *)(const void *)dy->data : NULL, n,
-                             x.type == MIXPREC_F16 ? 0x7C00 : 0x7F80);
+        mixprec_relu_any_(y.kernels, (int16_t *)(void *)y.data, (const int16_t *)(const void *)x.data,
+                          dy ? (const int16_t *)(const void *)dy->data : NULL, n,
+                          x.type == MIXPREC_F16 ? 0x7C00 : 0x7F80);
         return;
     }
     for (i = 0; i < n; i += count) {
