@@ -21,6 +21,8 @@
        once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
        its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
        With tcc, and on CPUs other than x86, ARM and RISC-V, that environment does act on GEMM, unscaling and .scale.
+       Where the x87 unit computes, products of f64 that are subnormal may be rounded twice (.scale between f64 and
+       f64), and clang may keep GEMM's sums too wide.
      - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
        bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
      - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU. The
@@ -1364,9 +1366,9 @@ MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (with few
    columns a little less may do); either pointer may be NULL. Pointers to data, .workspace and .workspace_size are
-   ignored, but B may be seen to be A. Ask for each combination of sizes, leading dimensions, types and rows: even a
-   smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error
-   nothing is written. */
+   ignored, but B may be seen to be A, which may need more: set .a and .b, or the arrays of pointers, equal here if they
+   will be. Ask for each combination of sizes, leading dimensions, types and rows: even a smaller product may need more.
+   Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
 /* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
@@ -14834,6 +14836,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         d->stride_a = d->stride_b = d->stride_c = 0;
     else if (!d->stride_c)
         d->stride_c = d->m * d->ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
+    d->stride_a = d->a_array ? 0 : d->stride_a;
+    d->stride_b = d->b_array ? 0 : d->stride_b;
+    d->stride_c = d->c_array ? 0 : d->stride_c;
     most = d->stride_a > d->stride_b ? d->stride_a : d->stride_b;
     most = d->stride_c > most ? d->stride_c : most;
     if (most > SIZE_MAX / 32 / batch || batch > SIZE_MAX / 32 / sizeof(void *))

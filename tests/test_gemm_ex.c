@@ -714,8 +714,12 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.stride_a = a.stride;
     d.stride_b = b.stride;
     d.stride_c = c.stride == now.m * c.ld && one_in(2) ? 0 : c.stride;
-    if (now.alone || one_in(2)) /* of no matter where there is an array */
+    if (now.alone || one_in(2)) { /* of no matter where there is an array */
         d.a = d.b = d.c = slots[SLOT_WORKSPACE];
+        d.stride_a = a.layout == ARRAY ? SIZE_MAX : d.stride_a;
+        d.stride_b = b.layout == ARRAY ? SIZE_MAX : d.stride_b;
+        d.stride_c = c.layout == ARRAY ? SIZE_MAX : d.stride_c;
+    }
     if (a.layout == ARRAY)
         d.a_array = (const void *const *)a.pointers;
     else
@@ -1181,6 +1185,8 @@ static void test_unread(void) {
             d.a = null ? NULL : nowhere;
             d.b = null ? NULL : nowhere;
             d.a_array = d.b_array = NULL;
+            d.stride_a = a.stride;
+            d.stride_b = b.stride;
             if (d.scale_a.values)
                 d.scale_a.values = nowhere;
             if (d.scale_b.values)
@@ -1943,6 +1949,9 @@ static void test_empty(void) {
         d.c = NULL;
         d.a_array = d.b_array = NULL;
         d.c_array = NULL;
+        d.stride_a = a.stride;
+        d.stride_b = b.stride;
+        d.stride_c = c.stride;
         d.bias = NULL;
         d.scale_a.values = d.scale_b.values = NULL;
         d.lda = d.ldb = d.ldc = 0;
