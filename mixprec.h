@@ -8243,8 +8243,9 @@ MIXPREC_INLINE uint32_t mixprec_pairs_exponent_(const char *panel, size_t width,
     mixprec_copy_(&exponent, panel + (width * depth - 1) * 4, sizeof exponent);
     return exponent;
 }
-MIXPREC_INLINE int mixprec_pairs_fit_(uint32_t a, uint32_t b) {
-    return a && b && a + b >= MIXPREC_PAIRS_LEAST_;
+/* The smallest exponent of B that fits that of A, `least`; 256: none does. */
+MIXPREC_INLINE uint32_t mixprec_pairs_limit_(uint32_t least) {
+    return least == 0 ? 256 : least < MIXPREC_PAIRS_LEAST_ ? MIXPREC_PAIRS_LEAST_ - least : 1;
 }
 
 /* 14 x 32: see mixprec_tile_body_avx512_. */
@@ -8297,8 +8298,8 @@ MIXPREC_AVX512_BF16_ static void mixprec_tile_pairs_avx512_(size_t rows, size_t 
                                                             const void *b, void *t, size_t ldt, int first, int wide) {
     const char *x = (const char *)a, *y = (const char *)b;
     (void)wide;
-    if (depth == 1 || !mixprec_pairs_fit_(mixprec_pairs_exponent_(x, MIXPREC_TILE_ROWS_AVX512_, depth),
-                                          mixprec_pairs_exponent_(y, 32, depth)))
+    if (depth == 1 || mixprec_pairs_exponent_(y, 32, depth) <
+                          mixprec_pairs_limit_(mixprec_pairs_exponent_(x, MIXPREC_TILE_ROWS_AVX512_, depth)))
         mixprec_tile_tiny_pairs_avx512_(rows, columns, depth, x, y, (float *)t, ldt, first);
     else if (rows > 8)
         mixprec_tile_pairs_body_avx512_(14, 1, rows, columns, depth, x, y, (float *)t, ldt, first);
@@ -8347,7 +8348,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(u
             mixprec_least_pairs_avx512_(&least, x);
             mixprec_least_pairs_avx512_(&least, y);
         }
-        if (width == 32) {
+        if (width ==
+            32) { /* masked stores of whole vectors are slow on Zen 4: 8 x 512 x 512 33 us with them, 28 without */
             _mm512_storeu_si512(to, _mm512_permutex2var_epi16(y, low_half, x));
             _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(y, high_half, x));
         } else
@@ -8444,7 +8446,8 @@ MIXPREC_AVX512_ static void mixprec_pack_pairs_avx512_(void *dst, size_t width, 
    under way. Where columns lie side by side all those of a call take turns, for B to be read along its rows. */
 #define MIXPREC_PAIRS_WIDTH_ 8
 #define MIXPREC_PAIRS_DEPTH_ 128
-#define MIXPREC_PAIRS_ALONG_ 64         /* where columns lie side by side: 8 rows 2.4 ms, with 32 3.2, with 128 2.5 */
+/* Where columns lie side by side; 8 x 4096 x 4096 of bf16 takes 2.3 ms on Zen 4, with 32 2.9, with 128 2.5. */
+#define MIXPREC_PAIRS_ALONG_ 64
 #define MIXPREC_PAIRS_PANEL_LEAD_ 32768 /* bytes to prefetch ahead in a packed panel: 1.8 ms, not 2.8 with 6144 */
 
 /* A line of each of 16 columns of bf16 as pairs, the first of two above, in r[0], r[2] ... Are all that are not 0 at
@@ -8456,7 +8459,7 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ int mixprec_transpose_pairs_avx512_(__m512i *r
     int q;
     mixprec_transpose_body_avx512_(r, src, src, stride, fours, rows, bytes, 0, MIXPREC_SWAPPED_, 0);
     MIXPREC_UNROLL_ for (q = 0; q < 16; q++) mixprec_least_pairs_avx512_(&least, r[2 * q]);
-    return !_mm512_cmplt_epu16_mask(least, _mm512_set1_epi16((short)(limit - 1)));
+    return !_mm512_cmplt_epu16_mask(least, _mm512_set1_epi16((short)((limit << 7) - 1)));
 }
 
 /* A call: see `direct` of mixprec_kernels_. */
@@ -8464,9 +8467,8 @@ typedef struct mixprec_pairs_ {
     size_t rows, depth, width, ld, ldt; /* width: of a panel of A, perhaps more than there are rows */
     mixprec_dtype type;
     int along;
-    const float *a;        /* panels of pairs; */
-    uint32_t least;        /* the smallest exponent there; 0: nothing fits it */
-    uint32_t limit;        /* the least code of bf16 without its sign, but 0, that does; 0x8000: none does */
+    const float *a;        /* panels of pairs */
+    uint32_t limit;        /* mixprec_pairs_limit_ of them all */
     const uint64_t *table; /* of fp8; NULL: bf16 */
     __m512 *sums;          /* of a chunk: for 32 columns after another two vectors of each row */
 } mixprec_pairs_;
@@ -8476,11 +8478,11 @@ MIXPREC_AVX512_ static int mixprec_pairs_fill_avx512_(const mixprec_pairs_ *d, _
                                                       size_t columns, size_t depth) {
     const size_t bytes = d->table ? depth : 2 * depth, stride = d->table ? d->ld : 2 * d->ld;
     const size_t phase = stride % 64 || (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
-    int fit = !d->table || d->limit <= MIXPREC_FP8_EXPONENT_ << 7, q;
+    int fit = !d->table || d->limit <= MIXPREC_FP8_EXPONENT_, q;
     size_t at, left;
     if (d->along) {
         mixprec_pack_pairs_avx512_(pairs, 32, b, d->type, d->ld, 1, columns, depth, 0);
-        return depth > 1 && mixprec_pairs_fit_(d->least, mixprec_pairs_exponent_((const char *)pairs, 32, depth));
+        return depth > 1 && mixprec_pairs_exponent_((const char *)pairs, 32, depth) >= d->limit;
     }
     for (at = 0; at < bytes; at += left) {
         __m512i words[32], table[4];
@@ -8507,6 +8509,26 @@ typedef struct mixprec_pairs_ahead_ {
     uintptr_t at;
     size_t second, steps[2]; /* 0: no second; steps to the next, in turn */
 } mixprec_pairs_ahead_;
+
+/* For what is multiplied after column j and element p of k, at b, of `depth`, `run` of which go at a time. */
+MIXPREC_INLINE mixprec_pairs_ahead_ mixprec_pairs_ahead_of_(const mixprec_pairs_ *d, const char *b, size_t p,
+                                                            size_t depth, size_t run, size_t j) {
+    const size_t size = d->table ? 1 : 2, stride = d->ld * size, lead = MIXPREC_DIRECT_LEAD_;
+    mixprec_pairs_ahead_ ahead;
+    ahead.second = d->table ? 0 : 128;
+    ahead.steps[0] = 64;
+    ahead.steps[1] = stride - 64;
+    if (d->along == 1) { /* lines of fp8 hold two such blocks of columns: one has the even rows, one the odd */
+        ahead.at = (uintptr_t)b + (d->table ? run + j / 32 % 2 : run) * stride;
+        ahead.second = d->table ? 0 : stride;
+        ahead.steps[0] = ahead.steps[1] = 2 * stride;
+    } else if (d->along) {
+        ahead.at = (uintptr_t)b + MIXPREC_PAIRS_PANEL_LEAD_;
+        ahead.steps[1] = 256 - 64;
+    } else /* past the end of the rows, the next columns, perhaps beyond the last */
+        ahead.at = (uintptr_t)b + lead + (p * size + lead < depth * size ? 0 : 32 * stride - depth * size);
+    return ahead;
+}
 
 /* sums = or, unless it `starts`, += the products with rows of a panel of A, `depth` of k; by FMA where they do not
    fit. */
@@ -8581,23 +8603,8 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
             for (j = 0; j < mixprec_min_(group, columns); j += 32) {
                 const char *from_b = b + p * k_step + j * column_step;
                 char *const fit = fits + j / 32;
-                mixprec_pairs_ahead_ ahead;
+                const mixprec_pairs_ahead_ ahead = mixprec_pairs_ahead_of_(d, from_b, p, depth, run, j);
                 int all;
-                ahead.second = d->table ? 0 : 128;
-                ahead.steps[0] = 64;
-                ahead.steps[1] = stride - 64;
-                if (d->along == 1) { /* fp8 in lines of two such blocks: one has the even rows, one the odd */
-                    ahead.at = (uintptr_t)from_b + (d->table ? run + j / 32 % 2 : run) * stride;
-                    ahead.second = d->table ? 0 : stride;
-                    ahead.steps[0] = ahead.steps[1] = 2 * stride;
-                } else if (d->along) {
-                    ahead.at = (uintptr_t)from_b + MIXPREC_PAIRS_PANEL_LEAD_;
-                    ahead.steps[1] = 256 - 64;
-                } else { /* past the end of the rows, the next columns, perhaps beyond the last */
-                    const size_t lead = MIXPREC_DIRECT_LEAD_;
-                    ahead.at =
-                        (uintptr_t)from_b + lead + (p * size + lead < depth * size ? 0 : 32 * stride - depth * size);
-                }
                 there = mixprec_min_(32, columns - j);
                 all = mixprec_pairs_fill_avx512_(d, pairs, from_b, there, stop - p);
                 for (part = p; part < stop; part = end) { /* the end of a chunk may lie within */
@@ -8715,17 +8722,17 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
                                                          int along, float *t, size_t ldt, int first, char *scratch) {
     const size_t size = mixprec_size_of_(type);
     size_t strip_columns = 0, strip_depth = 0, i;
+    uint32_t least = depth == 1 ? 0 : 0xFF;
     mixprec_pairs_ d;
-    d.least = depth == 1 ? 0 : 0xFF;
     for (i = 0; i < rows && depth > 1; i += MIXPREC_PAIRS_WIDTH_) {
         const uint32_t exponent = mixprec_pairs_exponent_((const char *)(a + i * depth), width, depth);
-        d.least = exponent < d.least ? exponent : d.least;
+        least = exponent < least ? exponent : least;
     }
     d.rows = rows;
     d.depth = depth;
     d.a = a;
     d.width = width;
-    d.limit = d.least == 0 ? 0x8000 : d.least < MIXPREC_PAIRS_LEAST_ ? (MIXPREC_PAIRS_LEAST_ - d.least) << 7 : 0x80;
+    d.limit = mixprec_pairs_limit_(least);
     d.table = mixprec_fp8_table_(type);
     d.type = type;
     d.ld = stride / size;
@@ -8734,7 +8741,7 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     d.sums = (__m512 *)(void *)scratch;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
     if (width <= 4 && !along && stride % 2048 == 0 &&
-        (d.table ? d.limit <= MIXPREC_FP8_EXPONENT_ << 7 : rows > 1 && d.limit < 0x8000)) {
+        (d.table ? d.limit <= MIXPREC_FP8_EXPONENT_ : rows > 1 && d.limit < 256)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
     }

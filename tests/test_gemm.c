@@ -85,8 +85,8 @@ enum values {
 static struct {
     uint64_t exponent[2];         /* biased: 0 for subnormals */
     size_t row, rows, from, step; /* all is 0 but `row`, row + rows ... of A, and from, from + step ... of k, */
-    size_t end;                   /* and in B what comes before this of k */
-} faint = {{0, 0}, 0, 1, 0, 1, 0};
+    size_t end, columns;          /* and in B what comes before this of k, in so many columns */
+} faint = {{0, 0}, 0, 1, 0, 1, 0, 0};
 
 static double random_value(int exponent_range) {
     double magnitude = ldexp((double)(random_bits() >> 12), -52) + 1;
@@ -250,7 +250,7 @@ static void make_matrix(matrix *x, enum slot slot, size_t rows, size_t columns, 
                 const int trans = (values == FAINT_A ? now.trans_a : now.trans_b) == MIXPREC_TRANS;
                 const int k_is_row = trans == (values == FAINT_A);
                 if ((k_is_row ? i : j) % faint.step != faint.from ||
-                    (values == FAINT_B && (k_is_row ? i : j) >= faint.end) ||
+                    (values == FAINT_B && ((k_is_row ? i : j) >= faint.end || (k_is_row ? j : i) >= faint.columns)) ||
                     (values == FAINT_A && (k_is_row ? j : i) % faint.rows != faint.row))
                     element = 0;
             }
@@ -845,6 +845,7 @@ static void test_pairs(void) {
             p.k = 1 + random_below(3);
             p.sample = 23;
         }
+        faint.columns = random_below(2) ? SIZE_MAX : 1 + random_below(p.n);
         faint.rows = p.m < 17 ? 1 : faint.rows;
         faint.row = random_below(faint.rows);
         if (t % 3 && random_below(4) == 0) {
