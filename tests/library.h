@@ -11,7 +11,11 @@
 
        library_write_around();
 
-   From then on x86 writes what is larger than the caches around them, as only AMD's CPUs do by themselves. */
+   From then on x86 writes what is larger than the caches around them, as only AMD's CPUs do by themselves.
+
+       library_multiply_pairs(); ... library_hide_units(0);
+
+   Between the calls bf16 and fp8 are multiplied in pairs wherever the CPU can, as only AMD's CPUs do by themselves. */
 #ifndef TESTS_LIBRARY_H
 #define TESTS_LIBRARY_H
 
@@ -23,6 +27,7 @@ void *counting_malloc(size_t size);
 void counting_free(void *memory);
 int library_hide_units(int hide);
 void library_write_around(void);
+void library_multiply_pairs(void);
 
 #ifndef MIXPREC_NO_STDLIB
 #define MIXPREC_MALLOC(size) counting_malloc(size)
@@ -79,6 +84,13 @@ int library_hide_units(int hide) {
 void library_write_around(void) {
 #ifdef MIXPREC_HAS_AVX2_
     mixprec_features_found_ = mixprec_features_() | MIXPREC_UNIT_AROUND_;
+#endif
+}
+
+void library_multiply_pairs(void) {
+#ifdef MIXPREC_HAS_AVX512_BF16_
+    if (mixprec_features_() & MIXPREC_UNIT_BF16_ && mixprec_is_fused_())
+        mixprec_features_found_ |= MIXPREC_UNIT_PAIRS_;
 #endif
 }
 #endif

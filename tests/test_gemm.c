@@ -794,6 +794,7 @@ static void test_pairs(void) {
     static const size_t more[] = {0, 0, 1, 2, 5, 515, 2112}, steps[] = {1, 1, 1, 2, 3, 17}, rows[] = {1, 1, 9, 13};
     unsigned t;
     random_state = 41;
+    library_multiply_pairs();
     for (t = (test_quick ? 180u : 3600u) / few_rows_share(); t; t--) {
         problem p = plain_problem(types[random_below(3)], types[random_below(3)], MIXPREC_F32, 17 + random_below(60),
                                   17 + random_below(60), 60 + random_below(random_below(4) ? 100 : 1100));
@@ -863,6 +864,7 @@ static void test_pairs(void) {
         check_paths(&p);
         check_tasks_and_packed();
     }
+    library_hide_units(0);
 }
 
 /* Rows of B so far apart that few of them are larger than the caches, with a page in between or a little more: the bits
