@@ -4791,7 +4791,6 @@ MIXPREC_AVX2_ static size_t mixprec_tally_wide_avx2_(mixprec_tally_ *t, const do
         const __m256i high = _mm256_set1_epi16(mixprec_tally_word_(t->high));
         __m256i words[4], *at = (__m256i *)(void *)(t->exponents + t->pending);
         uint64_t underflow = 0, subnormal = 0;
-        mixprec_ahead_(src, i, n, MIXPREC_UNIT_, sizeof *src);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
             /* Upper quarters of 16 numbers without their signs; with the exponents of fp32, in some order. */
             const float *from = (const float *)(const void *)(src + i + 16 * (size_t)j);
@@ -4923,7 +4922,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                 t + mixprec_min_((size_t)i, rows_there - 1) * stride + (size_t)vectors * 32 - 1, _MM_HINT_T0);
         for (p = 0; p < chunk; p++, at += a_step, b += b_step) {
             __m256 part[2];
-            if (!carry && !masked) {
+            if (rows == MIXPREC_TILE_ROWS_AVX2_ && vectors == 2 && !carry && !masked) {
                 _mm_prefetch(ahead, _MM_HINT_T1);
                 ahead += MIXPREC_TILE_AHEAD_;
             }
@@ -5579,9 +5578,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
     int j, k;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
     for (i = 0; i < n; i += MIXPREC_LANES_) {
-        mixprec_ahead_(x, i, n, MIXPREC_LANES_, size);
-        if (reduction == MIXPREC_DOT)
-            mixprec_ahead_(y, i, n, MIXPREC_LANES_, size);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
             __m256 p = mixprec_load8_avx2_(x + (i + 8 * (size_t)j) * size, type), q = p;
             if (reduction == MIXPREC_SUM)
