@@ -9536,6 +9536,7 @@ static void mixprec_tile_neon_(size_t rows, size_t columns, size_t depth, const 
     double edge[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_VECTORS_NEON_ * 2];
     char *to = (char *)t;
     size_t ld_to = ldt, i;
+    (void)ahead;
     if (columns != whole) { /* vectors that are not whole: by way of a buffer */
         to = (char *)edge;
         ld_to = whole;
