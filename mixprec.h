@@ -2965,13 +2965,19 @@ static int mixprec_detect_(void) {
 
 /* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
 static int mixprec_features_found_;
-static int mixprec_features_(void) {
+MIXPREC_INLINE int mixprec_known_features_(void) {
 #if defined(_MSC_VER) && !defined(__clang__)
-    int features = *(volatile int *)&mixprec_features_found_;
+    return *(volatile int *)&mixprec_features_found_;
+#else
+    return __atomic_load_n(&mixprec_features_found_, __ATOMIC_RELAXED);
+#endif
+}
+static int mixprec_features_(void) {
+    int features = mixprec_known_features_();
+#if defined(_MSC_VER) && !defined(__clang__)
     if (!features)
         *(volatile int *)&mixprec_features_found_ = features = mixprec_detect_();
 #else
-    int features = __atomic_load_n(&mixprec_features_found_, __ATOMIC_RELAXED);
     if (!features)
         __atomic_store_n(&mixprec_features_found_, features = mixprec_detect_(), __ATOMIC_RELAXED);
 #endif
@@ -2982,11 +2988,7 @@ static mixprec_isa mixprec_cpu_(void) {
 }
 /* For the loops of kernels, which run only after all that has been asked: nothing to call. */
 MIXPREC_INLINE int mixprec_is_amd_(void) {
-#if defined(_MSC_VER) && !defined(__clang__)
-    return *(volatile int *)&mixprec_features_found_ & MIXPREC_UNIT_AMD_;
-#else
-    return __atomic_load_n(&mixprec_features_found_, __ATOMIC_RELAXED) & MIXPREC_UNIT_AMD_;
-#endif
+    return mixprec_known_features_() & MIXPREC_UNIT_AMD_;
 }
 #elif defined(MIXPREC_HAS_NEON_)
 static mixprec_isa mixprec_cpu_(void) {
@@ -3556,9 +3558,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_fetch_avx2_(uintptr_t address, 
 }
 
 /* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, of n. A page ahead it is past the end of
-   one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM took 17 %
-   less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. On Emerald
-   Rapids fp8 takes 25 % less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. */
+   one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM took 17 % less, to bf16 6 %, norms
+   of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. On Emerald Rapids fp8 takes 20 %
+   less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. What goes around the caches comes a page at most at
+   a time and is prefetched already. */
 #define MIXPREC_AHEAD_ 4096
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_(const void *src, size_t i, size_t n, const size_t step,
                                                         const size_t size) {
@@ -5577,7 +5580,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
     size_t i;
     int j, k;
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) sum[j] = _mm256_loadu_pd(lanes + 4 * j);
-    for (i = 0; i < n; i += MIXPREC_LANES_) {
+    for (i = 0; i < n; i += MIXPREC_LANES_)
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
             __m256 p = mixprec_load8_avx2_(x + (i + 8 * (size_t)j) * size, type), q = p;
             if (reduction == MIXPREC_SUM)
@@ -5601,7 +5604,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_reduce_as_avx2_(double *lanes, 
                     *to = _mm256_add_pd(*to, term);
             }
         }
-    }
     MIXPREC_UNROLL_ for (j = 0; j < 8; j++) _mm256_storeu_pd(lanes + 4 * j, sum[j]);
 }
 
@@ -8389,8 +8391,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(u
             mixprec_least_pairs_avx512_(&least, x);
             mixprec_least_pairs_avx512_(&least, y);
         }
-        if (width ==
-            32) { /* masked stores of whole vectors are slow on Zen 4: 8 x 512 x 512 33 us with them, 28 without */
+        /* Masked stores of whole vectors are slow on Zen 4: 8 x 512 x 512 33 us with them, 28 without. */
+        if (width == 32) {
             _mm512_storeu_si512(to, _mm512_permutex2var_epi16(y, low_half, x));
             _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(y, high_half, x));
         } else

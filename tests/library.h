@@ -11,7 +11,7 @@
 
        library_write_around();
 
-   From then on x86 writes what is larger than the caches around them, as only AMD's CPUs do by themselves.
+   From then on x86 writes what is larger than the caches around them, as AMD's and newer Intel CPUs do by themselves.
 
        library_multiply_pairs(); ... library_hide_units(0);
 
