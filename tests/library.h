@@ -1,5 +1,5 @@
 /* The library as the tests get it, with its implementation unless MIXPREC_IMPLEMENTED_ says that the test is linked to
-   tests/implementation.c, and with two handles. Not thread-safe: the library allocates in the caller's thread alone.
+   tests/implementation.c, and with three handles. The allocator and the handles are for one thread at a time.
 
    Its allocator counts the blocks, fails when told to, and fills what it gives with NaN, should anything be used before
    it is written; MemorySanitizer finds that itself. With MIXPREC_NO_STDLIB the library has none, the counts stay 0.
