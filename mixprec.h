@@ -5237,31 +5237,30 @@ MIXPREC_FORCE_INLINE_ void mixprec_prefetch_rows_(const char *b, size_t at, size
         _mm_prefetch((const char *)line, _MM_HINT_T1);
 }
 
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_line_avx2_(char *line, const char *b) {
+    const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
+    const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
+    _mm256_store_si256((__m256i *)(void *)line, low);
+    _mm256_store_si256((__m256i *)(void *)(line + 32), high);
+}
 /* As mixprec_across_fill_part_. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_across_fill_edge_avx2_(char *line, size_t height, const char *b,
+                                                                    size_t stride, size_t columns, size_t bytes) {
+    size_t i;
+    if (bytes < 64)
+        mixprec_across_fill_part_(line, height, b, stride, columns, bytes);
+    else /* the last row again for those that are not there */
+        for (i = 0; i < height; i++, b += i < columns ? stride : 0, line += 64)
+            mixprec_across_fill_line_avx2_(line, b);
+}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, size_t height, const char *b,
                                                                    size_t stride, size_t columns, size_t bytes) {
     size_t i;
-    if (bytes < 64) {
-        mixprec_across_fill_part_(line, height, b, stride, columns, bytes);
-        return;
-    }
-    if (columns < height) {
-        /* The last row again for those that are not there; by itself, for in the loop below that costs whole lines 2 to
-           5 % in cache, on Zen 4. */
-        for (i = 0; i < height; i++, b += i < columns ? stride : 0, line += 64) {
-            const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
-            const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
-            _mm256_store_si256((__m256i *)(void *)line, low);
-            _mm256_store_si256((__m256i *)(void *)(line + 32), high);
-        }
-        return;
-    }
-    for (i = 0; i < height; i++, b += stride, line += 64) {
-        const __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)b);
-        const __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(b + 32));
-        _mm256_store_si256((__m256i *)(void *)line, low);
-        _mm256_store_si256((__m256i *)(void *)(line + 32), high);
-    }
+    if (bytes < 64 || columns < height)
+        mixprec_across_fill_edge_avx2_(line, height, b, stride, columns, bytes);
+    else
+        for (i = 0; i < height; i++, b += stride, line += 64)
+            mixprec_across_fill_line_avx2_(line, b);
 }
 
 /* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
