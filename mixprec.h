@@ -1365,10 +1365,10 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (with few
-   columns a little less may do); either pointer may be NULL. Pointers to data, .workspace and .workspace_size are
-   ignored, but B may be seen to be A, which may need more: set .a and .b, or the arrays of pointers, equal here if they
-   will be. Ask for each combination of sizes, leading dimensions, types and rows: even a smaller product may need more.
-   Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error nothing is written. */
+   columns a little less may do); either pointer may be NULL. .workspace and .workspace_size are ignored, and what is
+   pointed to: .a or .b may be left NULL. Ask for each combination of sizes, leading dimensions, types and rows: even a
+   smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error
+   nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
 /* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
@@ -14829,12 +14829,16 @@ static mixprec_status mixprec_check_packed_(const mixprec_gemm_desc *d, const mi
                : MIXPREC_ERR_PACKED;
 }
 
+static int mixprec_is_in_place_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
+    return plan->bare && d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && d->triangle == MIXPREC_FULL;
+}
+
 /* Checks everything but data, pointers and workspace; fills in what zero stands for, and the plan. */
 static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_plan_ *plan,
                                           mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     static const mixprec_gemm_plan_ none = MIXPREC_ZERO_;
     size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
-           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, batch, most;
+           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, batch, strides[3], sizes[3];
     mixprec_status status;
     int i, same;
     *plan = none;
@@ -14900,12 +14904,17 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     d->stride_a = d->a_array ? 0 : d->stride_a;
     d->stride_b = d->b_array ? 0 : d->stride_b;
     d->stride_c = d->c_array ? 0 : d->stride_c;
-    most = d->stride_a > d->stride_b ? d->stride_a : d->stride_b;
-    most = d->stride_c > most ? d->stride_c : most;
-    if (most > SIZE_MAX / 32 / batch || batch > SIZE_MAX / 32 / sizeof(void *))
+    strides[MIXPREC_A_] = d->stride_a;
+    strides[MIXPREC_B_] = d->stride_b;
+    strides[MIXPREC_C_] = d->stride_c;
+    sizes[MIXPREC_A_] = a_size;
+    sizes[MIXPREC_B_] = b_size;
+    sizes[MIXPREC_C_] = c_size;
+    if (batch > SIZE_MAX / 32 / sizeof(void *))
         return MIXPREC_ERR_SIZE;
-    for (i = 0; i < 3; i++)
-        if (extents[i].bytes > SIZE_MAX / 2 - most * batch * 8)
+    for (i = MIXPREC_A_; i <= MIXPREC_C_; i++)
+        if (strides[i] > SIZE_MAX / 2 / sizes[i] / batch ||
+            extents[i].bytes > SIZE_MAX / 2 - strides[i] * sizes[i] * batch)
             return MIXPREC_ERR_SIZE;
 
     plan->size = plan->wide ? 8 : 4;
@@ -14928,7 +14937,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     }
     plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
                  !d->scale_a.values && !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE;
-    plan->direct = plan->bare && d->c_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) && d->triangle == MIXPREC_FULL;
+    plan->direct = mixprec_is_in_place_(plan, d);
     if (d->packed_size) {
         plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
         plan->panels_type = mixprec_packed_type_(d->b_type);
@@ -14951,6 +14960,13 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     return MIXPREC_OK;
 }
 
+/* Leaves nothing out where half of C could be copied. */
+MIXPREC_NOINLINE_ void mixprec_gemm_do_all_(mixprec_gemm_plan_ *plan, mixprec_gemm_desc *d) {
+    plan->mirror = 0;
+    d->triangle = MIXPREC_FULL;
+    plan->direct = mixprec_is_in_place_(plan, d);
+}
+
 /* Chooses the blocks for the largest task, and returns the bytes that each task needs. */
 static size_t mixprec_gemm_plan_tasks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t limit) {
     size_t m = 0, n = 0, i;
@@ -14971,16 +14987,23 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     mixprec_gemm_desc d;
     mixprec_gemm_plan_ plan;
     mixprec_extent_ extents[MIXPREC_EXTENTS_];
-    size_t best_bytes, least_bytes;
+    size_t best_bytes, all_bytes, least_bytes;
     mixprec_status status;
     if (!desc)
         return MIXPREC_ERR_NULL;
     d = *desc;
+    if (!d.a || !d.b)
+        d.a = d.b = NULL; /* they may be one */
     status = mixprec_gemm_check_(&d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
-    best_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
-    least_bytes = least ? mixprec_min_(best_bytes, mixprec_gemm_plan_tasks_(&plan, &d, 0)) : 0;
+    best_bytes = all_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
+    if (plan.mirror) {
+        mixprec_gemm_do_all_(&plan, &d);
+        all_bytes = mixprec_gemm_plan_tasks_(&plan, &d, SIZE_MAX);
+        best_bytes = best_bytes > all_bytes ? best_bytes : all_bytes;
+    }
+    least_bytes = least ? mixprec_min_(all_bytes, mixprec_gemm_plan_tasks_(&plan, &d, 0)) : 0;
     if (best_bytes > SIZE_MAX / plan.tasks)
         return MIXPREC_ERR_SIZE;
     if (best)
@@ -15243,6 +15266,7 @@ static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
     mixprec_gemm_plan_ plan;
     mixprec_extent_ extents[MIXPREC_EXTENTS_];
     mixprec_gemm_job_ job;
+    size_t limit;
     mixprec_status status = mixprec_gemm_check_(d, &plan, extents);
     if (status != MIXPREC_OK)
         return status;
@@ -15259,7 +15283,12 @@ static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
     job.plan = &plan;
     job.desc = d;
     job.workspace = (char *)d->workspace;
-    job.bytes = mixprec_gemm_plan_tasks_(&plan, d, d->workspace ? d->workspace_size / plan.tasks : SIZE_MAX);
+    limit = d->workspace ? d->workspace_size / plan.tasks : SIZE_MAX;
+    job.bytes = mixprec_gemm_plan_tasks_(&plan, d, limit);
+    if (plan.mirror && job.bytes > limit) {
+        mixprec_gemm_do_all_(&plan, d);
+        job.bytes = mixprec_gemm_plan_tasks_(&plan, d, limit);
+    }
     if (job.bytes > SIZE_MAX / plan.tasks)
         return MIXPREC_ERR_SIZE;
     if (d->workspace && job.bytes * plan.tasks > d->workspace_size)

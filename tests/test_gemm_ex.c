@@ -1107,6 +1107,35 @@ static void test_symmetric(void) {
     }
 }
 
+/* The bytes that are enough where .b is not known yet, or another matrix, are enough where .b is .a; C is the same. */
+static void check_mirror_in_little(mixprec_gemm_desc d, size_t bytes) {
+    const void *const known[] = {NULL, &d, d.a};
+    unsigned char *product = malloc(bytes);
+    const void *want = d.c;
+    size_t least, best, i;
+    if (!product)
+        fail("test_gemm_ex");
+#ifdef MIXPREC_NO_STDLIB /* which has no FMA without a workspace */
+    if (d.a_type == MIXPREC_F32 || d.a_type == MIXPREC_F64)
+        want = NULL;
+#endif
+    for (i = 0; i < 3; i++) {
+        mixprec_gemm_desc asked = d, called = d;
+        asked.b = known[i];
+        CHECK(mixprec_gemm_workspace(&asked, &best, &least) == MIXPREC_OK, "workspace");
+        called.workspace_size = i ? least : best;
+        called.workspace = malloc(called.workspace_size);
+        memset(product, 0x5A, bytes);
+        called.c = product;
+        CHECK(mixprec_gemm_ex(&called) == MIXPREC_OK, "%s, A A^T in %zu bytes, workspace asked for in way %zu",
+              mixprec_isa_name(d.isa), called.workspace_size, i);
+        CHECK(!want || !memcmp(product, want, bytes), "%s, A A^T in %zu bytes", mixprec_isa_name(d.isa),
+              called.workspace_size);
+        free(called.workspace);
+    }
+    free(product);
+}
+
 /* The same where half of it is computed, and copied: see mixprec_gemm_plan_.mirror. */
 static void test_mirror(void) {
     static const size_t sizes[][2] = {{65, 505}, {200, 170}, {131, 300}, {370, 128}};
@@ -1152,6 +1181,7 @@ static void test_mirror(void) {
                         choose_tasks(&d);
                     d.isa = all_isas[i];
                     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "A A^T");
+                    check_mirror_in_little(d, bytes);
                     d.b = copy;
                     d.c = products + bytes;
                     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "A B");
@@ -1440,6 +1470,10 @@ static void test_statuses(void) {
         huge.stride_a = huge.stride_b = huge.stride_c = 0;
         huge.batch = SIZE_MAX / 64;
         check_error(&huge, MIXPREC_ERR_SIZE, "a batch of SIZE_MAX / 64", 1);
+        huge = good;
+        huge.c_type = MIXPREC_E4M3;
+        huge.stride_c = SIZE_MAX / 4 / good.batch;
+        CHECK(mixprec_gemm_workspace(&huge, &best, NULL) == MIXPREC_OK, "a batch of C over a quarter of all addresses");
     }
 
     CHECK(mixprec_gemm_workspace(&good, &best, &least) == MIXPREC_OK && least > 0 && best >= least, "workspace");
