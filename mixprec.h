@@ -10263,7 +10263,7 @@ static void mixprec_load_(const mixprec_kernels_ *kernels, float *dst, const voi
 static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype type, const float *src, size_t n,
                            const mixprec_how_ *how) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
-    mixprec_how_ rest = *how;
+    mixprec_how_ rest;
     char *to;
     if (type == MIXPREC_F32) {
         if (dst != src)
@@ -10272,8 +10272,13 @@ static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_d
     }
     if (whole)
         kernels->store(dst, type, src, whole, how);
-    if (n != whole && mixprec_reaches_back_(dst, src, type, n))
+    if (n == whole)
+        return;
+    if (mixprec_reaches_back_(dst, src, type, n))
         whole = n - MIXPREC_UNIT_;
+    /* Not before it is needed: loads of several members that have just been written one by one wait until all stores
+       before have reached L1 (in cache, SGD took 2.4 times as long on Emerald Rapids). */
+    rest = *how;
     rest.index += whole;
     to = (char *)dst + mixprec_bytes_of_(type, whole);
     if (n - whole == MIXPREC_UNIT_) {
