@@ -2137,6 +2137,7 @@ typedef struct mixprec_step_ {
     float inverse_scale, clip, weight_decay, keep, beta1, rest1, beta2, rest2, correction, epsilon, rate;
     int decay; /* is weight_decay * weight added to the gradient? */
     int first, nesterov;
+    int far; /* the arrays are in DRAM: mixprec_is_far_ */
 } mixprec_step_;
 
 #ifndef MIXPREC_NO_CONVERT
@@ -2223,8 +2224,8 @@ typedef struct mixprec_kernels_ {
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
-    /* sum += x * factor, any n. */
-    void (*accumulate)(float *sum, const float *x, size_t n, float factor);
+    /* sum += x * factor, any n. In DRAM are: far = 1: sum, 2: x, too. */
+    void (*accumulate)(float *sum, const float *x, size_t n, float factor, int far);
 #ifndef MIXPREC_NO_LAYERS
     /* words[i] = mixprec_random_bits(seed, index + i); index is even, n a multiple of MIXPREC_RANDOMS_. */
     void (*random)(uint32_t *words, uint64_t seed, uint64_t index, size_t n);
@@ -3531,8 +3532,9 @@ static void mixprec_sgd_c_(float *w, float *m, float *v, const float *grad, size
     }
 }
 
-static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor) {
+static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor, int far) {
     size_t i;
+    (void)far;
     for (i = 0; i < n; i++)
         sum[i] = mixprec_sum_f32_(sum[i], mixprec_product_f32_(x[i], factor));
 }
@@ -10424,6 +10426,17 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 #endif
 }
 
+/* Are arrays that a call of `bytes` updates better prefetched, and a model that it only writes better written around the
+   caches? Where this is known: in DRAM on Emerald Rapids, where SGD takes 22 % less, Adam 17 %, accumulation of bf16
+   10 %. Prefetching gains nothing on Zen 4. */
+MIXPREC_INLINE int mixprec_is_far_(const mixprec_kernels_ *kernels, size_t bytes) {
+#if defined(MIXPREC_HAS_AVX2_)
+    return mixprec_streams_(kernels, bytes) && !mixprec_is_amd_();
+#else
+    return mixprec_streams_(kernels, bytes);
+#endif
+}
+
 /* Sums and products over memory, each a loop of its own, so that no compiler can contract them. */
 MIXPREC_INLINE void mixprec_sums_f32_(float *sum, const float *x, const float *y, size_t n) {
     size_t i, j;
@@ -12455,6 +12468,7 @@ typedef __m256 mixprec_weights_;
 #define MIXPREC_LARGER_(x, y) _mm256_max_ps(x, y) /* y where x is a NaN */
 #define MIXPREC_FUSED_(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define MIXPREC_FUSED_MINUS_(a, b, c) _mm256_fnmadd_ps(a, b, c) /* c - a b */
+#define MIXPREC_STEP_AHEAD_(p) mixprec_fetch_avx2_((uintptr_t)(p) + MIXPREC_AHEAD_, 4 * MIXPREC_STEP_WIDTH_)
 #else
 #define MIXPREC_STEP_
 #define MIXPREC_STEP_WIDTH_ 4
@@ -12470,6 +12484,7 @@ typedef float32x4_t mixprec_weights_;
 #define MIXPREC_LARGER_(x, y) vmaxnmq_f32(x, y)
 #define MIXPREC_FUSED_(a, b, c) vfmaq_f32(c, a, b)
 #define MIXPREC_FUSED_MINUS_(a, b, c) vfmsq_f32(c, a, b)
+#define MIXPREC_STEP_AHEAD_(p) (void)(p)
 #endif
 
 /* A product that no compiler fuses with the sum it goes into. */
@@ -12499,11 +12514,16 @@ MIXPREC_STEP_ static void mixprec_adam_several_(float *w, float *m, float *v, co
     const mixprec_weights_ beta2 = MIXPREC_ALL_(s->beta2), rest2 = MIXPREC_ALL_(s->rest2);
     const mixprec_weights_ correction = MIXPREC_ALL_(s->correction), epsilon = MIXPREC_ALL_(s->epsilon);
     const mixprec_weights_ inverse = MIXPREC_ALL_((float)(1.0 / (double)s->correction)), rate = MIXPREC_ALL_(s->rate);
-    const int decay = s->decay;
+    const int decay = s->decay, far = s->far;
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
     for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
         mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
         mixprec_weights_ weight = mixprec_product_of_several_(MIXPREC_READ_(w + i), keep), first, second, denominator;
+        if (far) {
+            MIXPREC_STEP_AHEAD_(w + i);
+            MIXPREC_STEP_AHEAD_(m + i);
+            MIXPREC_STEP_AHEAD_(v + i);
+        }
         if (decay)
             g = MIXPREC_PLUS_(g, mixprec_product_of_several_(weight_decay, weight));
         first = MIXPREC_PLUS_(mixprec_product_of_several_(beta1, MIXPREC_READ_(m + i)),
@@ -12545,11 +12565,16 @@ MIXPREC_AVX512_ static void mixprec_adam_avx512_(float *w, float *m, float *v, c
     const __m512 beta2 = _mm512_set1_ps(s->beta2), rest2 = _mm512_set1_ps(s->rest2);
     const __m512 correction = _mm512_set1_ps(s->correction), epsilon = _mm512_set1_ps(s->epsilon);
     const __m512 inverse = _mm512_set1_ps((float)(1.0 / (double)s->correction)), rate = _mm512_set1_ps(s->rate);
-    const int decay = s->decay;
+    const int decay = s->decay, far = s->far;
     size_t i, whole = n / 16 * 16;
     for (i = 0; i < whole; i += 16) {
         __m512 g = mixprec_product_avx512_(_mm512_mul_ps(_mm512_loadu_ps(grad + i), inverse_scale), clip);
         __m512 weight = mixprec_product_avx512_(_mm512_loadu_ps(w + i), keep), first, second, root, quotient, rest;
+        if (far) {
+            mixprec_fetch_avx2_((uintptr_t)(w + i) + MIXPREC_AHEAD_, 64);
+            mixprec_fetch_avx2_((uintptr_t)(m + i) + MIXPREC_AHEAD_, 64);
+            mixprec_fetch_avx2_((uintptr_t)(v + i) + MIXPREC_AHEAD_, 64);
+        }
         if (decay)
             g = _mm512_add_ps(g, mixprec_product_avx512_(weight_decay, weight));
         first =
@@ -12573,11 +12598,15 @@ MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, con
     const mixprec_weights_ inverse_scale = MIXPREC_ALL_(s->inverse_scale), clip = MIXPREC_ALL_(s->clip);
     const mixprec_weights_ weight_decay = MIXPREC_ALL_(s->weight_decay), rate = MIXPREC_ALL_(s->rate);
     const mixprec_weights_ momentum = MIXPREC_ALL_(s->beta1), rest1 = MIXPREC_ALL_(s->rest1);
-    const int decay = s->decay, first = s->first, nesterov = s->nesterov;
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov, far = s->far;
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
     for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
         mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
         mixprec_weights_ weight = MIXPREC_READ_(w + i);
+        if (far) {
+            MIXPREC_STEP_AHEAD_(w + i);
+            MIXPREC_STEP_AHEAD_(m ? m + i : w + i);
+        }
         if (decay)
             g = MIXPREC_PLUS_(g, mixprec_product_of_several_(weight_decay, weight));
         if (m) {
@@ -12593,12 +12622,17 @@ MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, con
     mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
 }
 
-MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x, size_t n, float factor) {
+MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x, size_t n, float factor, int far) {
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
-    for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_)
+    for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
+        if (far)
+            MIXPREC_STEP_AHEAD_(sum + i);
+        if (far > 1)
+            MIXPREC_STEP_AHEAD_(x + i);
         MIXPREC_WRITE_(sum + i, MIXPREC_PLUS_(MIXPREC_READ_(sum + i),
                                               mixprec_product_of_several_(MIXPREC_READ_(x + i), MIXPREC_ALL_(factor))));
-    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor);
+    }
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor, far);
 }
 
 #undef MIXPREC_STEP_
@@ -12614,6 +12648,7 @@ MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x
 #undef MIXPREC_LARGER_
 #undef MIXPREC_FUSED_
 #undef MIXPREC_FUSED_MINUS_
+#undef MIXPREC_STEP_AHEAD_
 #endif
 
 /* ---- a tensor ---- */
@@ -12622,9 +12657,13 @@ typedef void mixprec_optimizer_(float *w, float *m, float *v, const float *grad,
 
 /* Loads what is not fp32, steps, and stores, a block at a time: one pass over memory. */
 MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixprec_optimizer_ *optimizer,
-                                         const mixprec_parameter *p, const mixprec_step_ *step) {
+                                         const mixprec_parameter *p, mixprec_step_ *step) {
     const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
+    const int far = mixprec_is_far_(
+        kernels, p->n * (grad_size + model_size + (p->master ? 8 : 0) + (p->moment1 ? 8 : 0) + (p->moment2 ? 8 : 0)));
+    const int around = far && p->master && p->model; /* which then is only written */
     size_t i, j, count;
+    step->far = far;
     for (i = 0; i < p->n; i += count) {
         float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
         const char *grad = (const char *)p->grad + i * grad_size;
@@ -12652,7 +12691,11 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
                 w[j] += lost[j];
         }
         optimizer(w, p->moment1 ? p->moment1 + i : NULL, p->moment2 ? p->moment2 + i : NULL, g, count, step);
-        if (model)
+        if (around) {
+            float narrow[MIXPREC_BLOCK_];
+            mixprec_store_(kernels, narrow, p->model_type, w, count, &how);
+            kernels->stream(model, narrow, count * model_size, grad + count * grad_size, count * grad_size);
+        } else if (model)
             mixprec_store_(kernels, model, p->model_type, w, count, &how);
         if (compensation) {
             float kept[MIXPREC_BLOCK_];
@@ -12662,6 +12705,8 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
             mixprec_store_(kernels, compensation, p->model_type, w, count, &how);
         }
     }
+    if (around)
+        kernels->fence();
 }
 
 /* x^n for n >= 1 by squaring: the error is about n |log x| 2^-53 of it. */
@@ -12708,15 +12753,19 @@ MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sg
 MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, float *sum, const void *x,
                                                mixprec_dtype type, size_t n, float factor) {
     size_t size = mixprec_size_of_(type), i, count;
+    const int far = mixprec_is_far_(kernels, n * (2 * sizeof *sum + size));
     if (type == MIXPREC_F32 && n) { /* of nothing, the pointers may be NULL */
-        kernels->accumulate(sum, (const float *)x, n, factor);
+        kernels->accumulate(sum, (const float *)x, n, factor, 2 * far);
         return;
     }
     for (i = 0; i < n; i += count) {
+        const char *from = (const char *)x + i * size;
         float block[MIXPREC_BLOCK_];
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        mixprec_load_(kernels, block, (const char *)x + i * size, type, count);
-        kernels->accumulate(sum + i, block, count, factor);
+        if (far)
+            kernels->stream(block, block, 0, from, count * size);
+        mixprec_load_(kernels, block, from, type, count);
+        kernels->accumulate(sum + i, block, count, factor, far);
     }
 }
 

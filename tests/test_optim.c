@@ -9,9 +9,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "library.h"
 #include "test.h"
-#define MIXPREC_IMPLEMENTATION
-#include "../mixprec.h"
 #include "codes.h"
 #include "environment.h"
 
@@ -565,6 +564,104 @@ static void test_accumulate(void) {
 #undef REFUSED
 }
 
+/* ---- larger than the caches ---- */
+
+/* In one call, which prefetches and writes the model around the caches, and in parts, which do not. */
+static void far_step(mixprec_isa isa, mixprec_dtype grad_type, mixprec_dtype model_type, int is_adam) {
+    const size_t n = ((size_t)64 << 20) / (is_adam ? 28 : 12) + 77, part = 65536 + 77,
+                 grad_size = mixprec_dtype_size(grad_type);
+    const size_t model_size = mixprec_dtype_size(model_type), sizes[5] = {4, 4, 4, model_size, grad_size};
+    const mixprec_round round = grad_type == MIXPREC_F16 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN;
+    unsigned char *memory[2][5] = {{NULL}};
+    size_t i, j, k, count;
+    mixprec_sgd sgd;
+    mixprec_adam adam;
+    mixprec_sgd_init(&sgd);
+    mixprec_adamw_init(&adam);
+    sgd.step = adam.step = 10;
+    sgd.momentum = 0.9;
+    for (i = 0; i < 2; i++)
+        for (j = 0; j < 5; j++) {
+            memory[i][j] = calloc(n + 16, sizes[j]);
+            if (!memory[i][j]) {
+                CHECK(0, "no memory");
+                return;
+            }
+            for (k = 0; j < 3 && k < n; k++)
+                ((float *)(void *)memory[i][j])[k] = (float)(k % 8191) * 0x1p-13f;
+            for (k = 0; j == 4 && k < n; k++)
+                set_value(memory[i][j], grad_type, k, (float)(k % 511) * 0x1p-9f - 0.5f, MIXPREC_ROUND_NEAREST_EVEN,
+                          MIXPREC_OVERFLOW_SATURATE, 0);
+            for (k = 0; j == 3 && k < 16; k++)
+                memory[i][j][n * model_size + k] = 0x5A;
+        }
+    for (i = 0; i < 2; i++)
+        for (k = 0; k < n; k += count) {
+            mixprec_parameter p;
+            memset(&p, 0, sizeof p);
+            count = i && part < n - k ? part : n - k;
+            p.n = count;
+            p.master = (float *)(void *)memory[i][0] + k;
+            p.moment1 = (float *)(void *)memory[i][1] + k;
+            p.moment2 = is_adam ? (float *)(void *)memory[i][2] + k : NULL;
+            p.model = memory[i][3] + k * model_size;
+            p.model_type = model_type;
+            p.grad = memory[i][4] + k * grad_size;
+            p.grad_type = grad_type;
+            p.round = round;
+            p.seed = 3;
+            p.offset = k;
+            p.isa = isa;
+            CHECK((is_adam ? mixprec_adam_step(&adam, &p, 0.5f, 1, 0) : mixprec_sgd_step(&sgd, &p, 0.5f, 1, 0)) ==
+                      MIXPREC_OK,
+                  "refused");
+        }
+    for (j = 0; j < 5; j++) {
+        CHECK(!memcmp(memory[0][j], memory[1][j], n * sizes[j] + (j == 3 ? 16 : 0)),
+              "%s, gradients %s, model %s, %s: array %zu is other than in parts", mixprec_isa_name(isa),
+              mixprec_dtype_name(grad_type), mixprec_dtype_name(model_type), is_adam ? "AdamW" : "SGD", j);
+        free(memory[0][j]);
+        free(memory[1][j]);
+    }
+}
+
+static void far_accumulate(mixprec_dtype type) {
+    const size_t n = ((size_t)64 << 20) / 8 + 77, part = 65536 + 77, size = mixprec_dtype_size(type);
+    float *whole = calloc(n, sizeof *whole), *parts = calloc(n, sizeof *parts);
+    unsigned char *x = malloc(n * size);
+    size_t i;
+    if (!whole || !parts || !x) {
+        CHECK(0, "no memory");
+        return;
+    }
+    for (i = 0; i < n; i++)
+        set_value(x, type, i, (float)(i % 511) * 0x1p-9f - 0.5f, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE,
+                  0);
+    CHECK(mixprec_accumulate(whole, x, type, n, 3) == MIXPREC_OK, "refused");
+    for (i = 0; i < n; i += part)
+        CHECK(mixprec_accumulate(parts + i, x + i * size, type, part < n - i ? part : n - i, 3) == MIXPREC_OK,
+              "refused");
+    CHECK(!memcmp(whole, parts, n * sizeof *whole), "%s: other than in parts", mixprec_dtype_name(type));
+    free(whole);
+    free(parts);
+    free(x);
+}
+
+static void test_far(void) {
+    size_t i;
+    if (!runs_here(MIXPREC_ISA_AVX2))
+        return;
+    library_write_around();
+    for (i = 0; i < ISA_COUNT; i++)
+        if ((all_isas[i] == MIXPREC_ISA_AVX2 || all_isas[i] == MIXPREC_ISA_AVX512) && runs_here(all_isas[i])) {
+            far_step(all_isas[i], MIXPREC_BF16, MIXPREC_BF16, 1);
+            far_step(all_isas[i], MIXPREC_F16, MIXPREC_E4M3, 0);
+            far_step(all_isas[i], MIXPREC_F32, MIXPREC_F32, 0);
+        }
+    far_accumulate(MIXPREC_BF16);
+    far_accumulate(MIXPREC_F32);
+}
+
 /* ---- environment, statuses ---- */
 
 #if HAVE_ENVIRONMENT
@@ -715,6 +812,7 @@ int main(int argc, char **argv) {
 #if HAVE_ENVIRONMENT
     TEST("optim: the caller's floating-point environment does not matter", test_environment)
 #endif
+    TEST("optim: in memory larger than the caches", test_far)
     TEST("optim: statuses, and outputs untouched", test_statuses)
     return test_summary();
 }
