@@ -5230,8 +5230,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_expand_avx2_(__m256 y[4]
    rows after them. It may lie outside of the matrix. By itself, for between the loads of other lines it would hold up
    those; and one line every two cycles, as the compiler does not know `nothing` for zero, for more at once hold up the
    loads that follow. On Zen 5, 1 x 4096 x 4096 of f32 with AVX2: 3.2 ms between loads, 3.3 at once, 2.1 so. */
-MIXPREC_FORCE_INLINE_ void mixprec_prefetch_rows_(const char *b, size_t at, size_t bytes, size_t stride, size_t rows,
-                                                  size_t lead) {
+MIXPREC_NOINLINE_ void mixprec_prefetch_rows_(const char *b, size_t at, size_t bytes, size_t stride, size_t rows,
+                                              size_t lead) {
     const volatile uintptr_t zero = 0;
     const uintptr_t nothing = zero;
     uintptr_t line = (uintptr_t)b + at + lead + (at + lead < bytes ? 0 : rows * stride - bytes);
@@ -7832,17 +7832,20 @@ MIXPREC_AVX512_ static void mixprec_direct_narrow_avx512_(size_t rows, size_t co
 #undef MIXPREC_THINS_
 #undef MIXPREC_THIN_
     const int fp8 = mixprec_size_of_(type) == 1, cached = columns * stride <= (size_t)1 << 20;
+    const int amd = mixprec_is_amd_();
     const uint64_t *table = fp8 ? mixprec_fp8_table_(type) : NULL;
     const int form = type == MIXPREC_F16 ? 0 : type == MIXPREC_BF16 ? 1 : type == MIXPREC_E4M3 || table ? 3 : 2;
     const mixprec_direct_thin_avx512_ *const pair = kernels[form] + (rows == 1 ? 0 : rows == 2 ? 2 : rows <= 4 ? 4 : 6);
     /* In DRAM fewer streams count for more than more sums: 4 x 4096 x 4096 of fp8 took 1.01 ms on Zen 5 with 32
        columns, 1.24 with 64. So do they for 16 bits with a power of two between rows: f16 took 1.20 ms with 16
-       columns, 1.41 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. */
+       columns, 1.41 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. Not on Emerald Rapids: f16 takes 5
+       to 8 % less with 32. */
     const size_t few = fp8 ? 32 : 16;
-    const size_t step = (fp8 ? cached && rows <= 4 : cached || stride % 1024) ? 2 * few : few;
+    const size_t step = (fp8 ? cached && rows <= 4 : cached || !amd || stride % 1024) ? 2 * few : few;
     size_t strip_columns = 0, strip_depth = 0, j, there;
-    /* With other strides, or a few columns left over, that takes as long or longer. */
-    if (rows == 1 && width == 1 && depth >= MIXPREC_DIRECT_STRIP_ && stride % 2048 == 0 &&
+    /* With other strides, or a few columns left over, that takes as long or longer, and on Emerald Rapids anyway (10 %
+       or more). */
+    if (amd && rows == 1 && width == 1 && depth >= MIXPREC_DIRECT_STRIP_ && stride % 2048 == 0 &&
         (columns % 16 == 0 || columns > 64)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
@@ -8083,29 +8086,34 @@ typedef struct mixprec_direct_along_ {
     const float *a;
     size_t width, depth;
     const char *b;
-    size_t stride, lead; /* bytes; how far to prefetch ahead */
-    int starts;          /* from 0, not from `sums` */
-    float *sums;         /* of a chunk, those of the rows `group` apart */
+    size_t stride;     /* bytes */
+    const char *ahead; /* what is prefetched, `others` + 1 of k for a line; by the second half `second` bytes on */
+    size_t others, second;
+    int starts;  /* from 0, not from `sums` */
+    float *sums; /* of a chunk, those of the rows `group` apart */
     size_t group;
 } mixprec_direct_along_;
 
 /* 32 columns, of 16 rows one half after the other: what widens an element, on Zen 4 with the units that multiply, then
-   serves 16 products, not 8 (16 or 32 rows of 16 bits take 12 to 14 % less, of e4m3 25 to 27 %). */
+   serves 16 products, not 8 (16 or 32 rows of 16 bits take 12 to 14 % less, of e4m3 25 to 27 %). Prefetching by the
+   first pass alone would make that wait for memory, and the others not: 12 to 32 packed rows take 4 to 15 % longer on
+   Emerald Rapids. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
                                                                              const mixprec_direct_along_ *d) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t stride = d->stride, width = d->width, group = d->group;
+    const size_t others = rows < 8 ? 0 : d->others; /* with few rows memory is what takes time */
     const int vectors = rows == 16 ? 1 : 2;
     int half, i, j;
     for (half = 0; half < 2; half += vectors) {
         const float *a = d->a;
-        const char *b = d->b + (size_t)half * 16 * size, *ahead = b + d->lead;
+        const char *b = d->b + (size_t)half * 16 * size, *ahead = d->ahead + (size_t)half * d->second;
         float *sums = d->sums + half * 16;
         size_t depth;
         __m512 s[16][2];
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
             d->starts ? _mm512_setzero_ps() : _mm512_load_ps(sums + (size_t)i * group + (size_t)j * 16);
-        for (depth = d->depth; depth; depth--, a += width, b += stride, ahead += stride) {
+        for (depth = d->depth; depth; depth--, a += width, b += stride, ahead += depth & others ? 0 : stride) {
             __m512 x[2];
             MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
                 if ((size_t)j * 16 * size % 64 == 0)
@@ -8144,22 +8152,32 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
         mixprec_direct_along_8_avx512_, mixprec_direct_along_16_avx512_};
     const size_t size = mixprec_size_of_(call->type), rows = call->rows, columns = call->columns, depth = call->depth;
     const size_t along = rows <= 2 ? MIXPREC_DIRECT_ALONG_ / 4 : MIXPREC_DIRECT_ALONG_;
-    const size_t step = call->along == 2 ? MIXPREC_GEMM_KBLOCK : along;
+    /* Of a panel, what stays in L1 together with as much of A. */
+    const size_t step = call->along == 2 ? (rows > 8 ? MIXPREC_GEMM_KBLOCK / 2 : MIXPREC_GEMM_KBLOCK) : along;
+    /* How many kernels, or halves of kernels, read a line. */
+    const size_t passes = size == 4   ? (rows > 16 || (rows > 8 && rows <= 12) ? 2 : 1)
+                          : rows > 24 ? 4
+                          : rows > 8  ? 2
+                                      : 1;
     float *const sums = call->scratch + along * 32; /* behind the last columns, where they are less than 32 */
     size_t chunk, end, p, i, j;
     mixprec_direct_along_ d;
     MIXPREC_ASSERT(columns <= MIXPREC_DIRECT_GROUP_(rows));
+    d.others = passes - 1;
     d.width = call->width;
     d.group = MIXPREC_DIRECT_GROUP_(rows);
     for (chunk = 0; chunk < depth; chunk = end) {
         end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
         for (p = chunk; p < end; p += d.depth)
             for (j = 0, d.depth = mixprec_min_(step, end - p); j < columns; j += 32) {
+                const size_t part = d.depth / passes * call->stride;
                 mixprec_dtype type = call->type;
+                size_t pass = 0, lead;
                 d.starts = p == chunk;
                 d.b = call->b + p * call->stride + j * size;
                 d.stride = call->stride;
-                d.lead = call->along == 2 ? MIXPREC_DIRECT_PANEL_LEAD_ : step * d.stride;
+                d.second = size == 4 ? 64 : part;
+                lead = call->along == 2 && passes == 1 ? MIXPREC_DIRECT_PANEL_LEAD_ : step * d.stride;
                 if (columns - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
                     for (i = 0; i < d.depth; i++) {
                         _mm_prefetch(d.b + (step + i) * d.stride, _MM_HINT_T1);
@@ -8168,14 +8186,16 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
                     mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, columns - j);
                     d.b = (const char *)call->scratch;
                     d.stride = 128;
-                    d.lead = 0;
+                    lead = 0;
                     type = MIXPREC_F32;
                 }
                 for (i = 0; i<rows; i += rows - i> 12 ? 16 : 8) {
                     const size_t count = rows - i;
                     d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
                     d.sums = sums + i * d.group + j;
+                    d.ahead = d.b + lead + mixprec_min_(pass, passes - 1) * part;
                     kernels[count < 3 ? count - 1 : count < 5 ? 2 : count < 13 ? 3 : 4](type, &d);
+                    pass += size < 4 && count > 12 ? 2 : 1;
                 }
             }
         for (i = 0; i < rows; i++)
