@@ -1,5 +1,5 @@
 /* The library as the tests get it, with its implementation unless MIXPREC_IMPLEMENTED_ says that the test is linked to
-   tests/implementation.c, and with three handles. The allocator and the handles are for one thread at a time.
+   tests/implementation.c, and with four handles. The allocator and the handles are for one thread at a time.
 
    Its allocator counts the blocks, fails when told to, and fills what it gives with NaN, should anything be used before
    it is written; MemorySanitizer finds that itself. With MIXPREC_NO_STDLIB the library has none, the counts stay 0.
@@ -15,7 +15,11 @@
 
        library_multiply_pairs(); ... library_hide_units(0);
 
-   Between the calls bf16 and fp8 are multiplied in pairs wherever the CPU can, as only AMD's CPUs do by themselves. */
+   Between the calls bf16 and fp8 are multiplied in pairs wherever the CPU can, as only AMD's CPUs do by themselves.
+
+       library_take_for_amd(1); ... library_take_for_amd(0); ... library_hide_units(0);
+
+   From the one call on loops prefetch, and few rows are multiplied, as on AMD's CPUs, from the other on as on others. */
 #ifndef TESTS_LIBRARY_H
 #define TESTS_LIBRARY_H
 
@@ -28,6 +32,7 @@ void counting_free(void *memory);
 int library_hide_units(int hide);
 void library_write_around(void);
 void library_multiply_pairs(void);
+void library_take_for_amd(int amd);
 
 #ifndef MIXPREC_NO_STDLIB
 #define MIXPREC_MALLOC(size) counting_malloc(size)
@@ -92,6 +97,13 @@ void library_multiply_pairs(void) {
     if (mixprec_features_() & MIXPREC_UNIT_BF16_ && mixprec_is_fused_())
         mixprec_features_found_ |= MIXPREC_UNIT_PAIRS_;
 #endif
+}
+
+void library_take_for_amd(int amd) {
+#ifdef MIXPREC_HAS_AVX2_
+    mixprec_features_found_ = (mixprec_features_() & ~MIXPREC_UNIT_AMD_) | (amd ? MIXPREC_UNIT_AMD_ : 0);
+#endif
+    (void)amd;
 }
 #endif
 

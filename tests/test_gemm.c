@@ -675,8 +675,10 @@ static void test_few_rows(void) {
             p.m = random_below(4) ? p.n : 500 + random_below(600);
             p.n = m;
         }
+        library_take_for_amd(t % 2);
         check_paths(&p);
     }
+    library_hide_units(only_fp8);
 }
 
 /* Few sums of a k of several chunks: up to 4 and 8 at a time, up to 8 columns in one vector, chunk by chunk. */
@@ -748,8 +750,10 @@ static void test_one_row_strips(void) {
             p.pad_b = 0;
         }
         placement = (unsigned)random_below(192);
+        library_take_for_amd(random_below(3) != 0); /* only there are there strips */
         check_paths(&p);
     }
+    library_hide_units(0);
 }
 
 static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data) {
@@ -877,9 +881,9 @@ static void test_few_rows_apart(void) {
     static double near_b[N * K], far_b[N * (APART + 64) / 8], rows_a[M * K], results[2][M * N];
     size_t t, m, i, path, more;
     random_state = 31;
-    for (t = 0; t < sizeof types / sizeof *types; t++)
+    for (t = 0; t < 2 * (sizeof types / sizeof *types); t++)
         for (more = 0; more <= 64; more += 64) {
-            const mixprec_dtype type = types[t], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+            const mixprec_dtype type = types[t / 2], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
             const size_t size = mixprec_dtype_size(type), sum_size = mixprec_dtype_size(sum_type);
             for (i = 0; i < N * K; i++) {
                 const double x = (double)random_below(2000) / 16 - 60;
@@ -889,6 +893,7 @@ static void test_few_rows_apart(void) {
                 mixprec_convert(element, type, &x, MIXPREC_F64, 1);
                 memcpy((char *)far_b + i / K * (APART + more) + i % K * size, element, size);
             }
+            library_take_for_amd(t % 2);
             for (path = 0; path < (size_t)ISA_COUNT; path++)
                 for (m = 0; m < sizeof ms / sizeof *ms; m++) {
                     mixprec_gemm_desc d;
@@ -907,6 +912,7 @@ static void test_few_rows_apart(void) {
                           path_name(d.isa), mixprec_dtype_name(type), d.m, APART + more);
                 }
         }
+    library_hide_units(0);
 }
 
 /* A depth that is no multiple of what a kernel takes at a time must not add zeros of the wrong sign: where every

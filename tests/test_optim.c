@@ -652,6 +652,7 @@ static void test_far(void) {
     if (!runs_here(MIXPREC_ISA_AVX2))
         return;
     library_write_around();
+    library_take_for_amd(0);
     for (i = 0; i < ISA_COUNT; i++)
         if ((all_isas[i] == MIXPREC_ISA_AVX2 || all_isas[i] == MIXPREC_ISA_AVX512) && runs_here(all_isas[i])) {
             far_step(all_isas[i], MIXPREC_BF16, MIXPREC_BF16, 1);
@@ -660,6 +661,7 @@ static void test_far(void) {
         }
     far_accumulate(MIXPREC_BF16);
     far_accumulate(MIXPREC_F32);
+    library_hide_units(0);
 }
 
 /* ---- environment, statuses ---- */
