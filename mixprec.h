@@ -1231,7 +1231,8 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
 /* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
-   src and dst together, AMD's CPUs write dst around the caches (mixprec_scaler_unscale and mixprec_dequantize, too).
+   src and dst together, AMD's CPUs, and Intel's since Sapphire Rapids, write dst around the caches (in
+   mixprec_scaler_unscale and mixprec_dequantize, too).
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -1364,11 +1365,11 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    any of them), MIXPREC_ERR_PACKED. */
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
-/* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (with few
-   columns a little less may do); either pointer may be NULL. .workspace and .workspace_size are ignored, and what is
-   pointed to: .a or .b may be left NULL. Ask for each combination of sizes, leading dimensions, types and rows: even a
-   smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an error
-   nothing is written. */
+/* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (at times a
+   little less may do); either pointer may be NULL. Data, .workspace and .workspace_size are ignored, and .a or .b may
+   be left NULL; only the numbers at .alpha and .beta are read. Ask for each descriptor that differs in anything else:
+   even a smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an
+   error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
 /* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
@@ -1534,11 +1535,11 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
    the moments, constants computed in f64 and then rounded to fp32:
        g = (g * inverse_scale) * clip
      Adam:
-       g = g + weight_decay * w                             or, decoupled, w = w * (1 - learning_rate * weight_decay)
+       g = g + weight_decay * w     unless it is 0; or, decoupled, w = w * (1 - learning_rate * weight_decay)
        m = beta1 * m + (1 - beta1) * g,   v = beta2 * v + ((1 - beta2) * g) * g
        w = w - ((learning_rate / (1 - beta1^step)) * m) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon)
      SGD:
-       g = g + weight_decay * w                                  unless weight_decay is 0
+       g = g + weight_decay * w     unless it is 0
        m = g in step 1, then m = momentum * m + (1 - dampening) * g;   g = m, or, Nesterov, g = g + momentum * m
        w = w - learning_rate * g
    1 - learning_rate * weight_decay is rounded to fp32, so nothing decays where that product is below 2^-25.
@@ -10446,9 +10447,9 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 #endif
 }
 
-/* Are arrays that a call of `bytes` updates better prefetched, and a model that it only writes better written around the
-   caches? Where this is known: in DRAM on Emerald Rapids, where SGD takes 22 % less, Adam 17 %, accumulation of bf16
-   10 %. Prefetching gains nothing on Zen 4. */
+/* Are arrays that a call of `bytes` updates better prefetched, and a model that it only writes better written around
+   the caches? Where this is known: in DRAM on Emerald Rapids, where SGD takes 22 % less, Adam 17 %, accumulation of
+   bf16 10 %. Prefetching gains nothing on Zen 4. */
 MIXPREC_INLINE int mixprec_is_far_(const mixprec_kernels_ *kernels, size_t bytes) {
 #if defined(MIXPREC_HAS_AVX2_)
     return mixprec_streams_(kernels, bytes) && !mixprec_is_amd_();
@@ -10757,7 +10758,7 @@ MIXPREC_NOINLINE_ uint32_t mixprec_amax_run_(const mixprec_kernels_ *kernels, co
 }
 #endif
 
-#ifndef MIXPREC_NO_REDUCE
+#if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_LAYERS)
 /* The sum of one block of at most MIXPREC_REDUCE_BLOCK elements. */
 MIXPREC_NOINLINE_ double mixprec_reduce_block_(const mixprec_kernels_ *kernels, mixprec_reduction reduction,
                                                const void *x, mixprec_dtype x_type, const void *y, mixprec_dtype y_type,
@@ -10799,6 +10800,9 @@ MIXPREC_NOINLINE_ double mixprec_reduce_run_(const mixprec_kernels_ *kernels, do
     return sum;
 }
 
+#endif
+
+#ifndef MIXPREC_NO_REDUCE
 MIXPREC_NOINLINE_ double mixprec_root_run_(double x) {
     return mixprec_sqrt_f64_(x);
 }
@@ -10916,7 +10920,7 @@ static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin,
    same, whatever its rounding mode. */
 static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t units,
                                 size_t index) {
-    size_t cut = units / plan->tasks * index + units % plan->tasks * index / plan->tasks;
+    size_t cut = units / plan->tasks * index + (size_t)((uint64_t)(units % plan->tasks) * index / plan->tasks);
     if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && units < (size_t)1 << 20) {
         size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
         for (cut = 0; (uint64_t)cut * cut * plan->tasks < (uint64_t)units * units * parts; cut++)
@@ -12314,7 +12318,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                 strip_largest = s.amax[i] > strip_largest ? s.amax[i] : strip_largest;
                 if (!d->scale)
                     s.factors[i] = mixprec_block_scale_(mixprec_f32_from_bits_(s.amax[i]), max, d->power_of_two);
-                scales[i] = mixprec_f32_from_bits_(0x3F800000u) / s.factors[i];
+                scales[i] = mixprec_quotient_f32_(1, s.factors[i]); /* a loop of 1 / x -ffast-math only estimates */
             }
             largest = strip_largest > largest ? strip_largest : largest;
             /* What the kernel promises; a scale found here gives it to numbers. */
@@ -13102,7 +13106,7 @@ static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *i
         if ((unsigned)item->kind > (unsigned)MIXPREC_CHECKPOINT_DELAYED_SCALING ||
             mixprec_name_length_(item->name) > 255)
             return MIXPREC_ERR_RANGE;
-        if ((item->kind == MIXPREC_CHECKPOINT_ARRAY) != (mixprec_size_of_(item->dtype) != 0))
+        if (item->kind == MIXPREC_CHECKPOINT_ARRAY ? !mixprec_size_of_(item->dtype) : item->dtype != MIXPREC_NONE)
             return MIXPREC_ERR_DTYPE;
         if (item->n > SIZE_MAX / 8)
             return MIXPREC_ERR_SIZE;
@@ -14168,7 +14172,8 @@ MIXPREC_NOINLINE_ void mixprec_embedding_run_(mixprec_tensor_ y, mixprec_tensor_
 MIXPREC_FORCE_INLINE_ void mixprec_dropout_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ y,
                                                    mixprec_tensor_ x, size_t n, float probability, uint64_t seed,
                                                    uint64_t offset) {
-    const uint64_t threshold = (uint64_t)((double)probability * 4294967296.0);
+    const double limit = (double)probability * 4294967296.0;
+    const uint64_t threshold = (uint64_t)limit + ((double)(uint64_t)limit < limit); /* rounded up */
     const uint32_t last = (uint32_t)(threshold - (threshold > 0)); /* of the words that drop, if any do */
     const int32_t drops = -(int32_t)(threshold > 0);
     const float factor = mixprec_to_f32_(1 / (1 - (double)probability));
@@ -14327,17 +14332,12 @@ MIXPREC_BOTH_(mixprec_conv_bias_run_,
 /* sums[row] += the sum of the row of one image. */
 MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tensor_ dy, size_t first, size_t rows,
                                                        size_t columns) {
-    float buffer[MIXPREC_BLOCK_];
-    size_t row, i, count;
+    size_t row;
     for (row = 0; row < rows; row++) {
-        double lanes[MIXPREC_LANES_];
-        mixprec_clear_(lanes, sizeof lanes);
-        for (i = 0; i < columns; i += count) {
-            count = mixprec_min_(columns - i, MIXPREC_BLOCK_);
-            dy.kernels->reduce(lanes, mixprec_view_(buffer, &dy, first + row * columns + i, count, 0), NULL,
-                               MIXPREC_F32, count, MIXPREC_SUM, 0);
-        }
-        sums[row] = mixprec_to_f32_((double)sums[row] + mixprec_lanes_sum_(lanes));
+        const double sum = mixprec_reduce_run_(dy.kernels, NULL, MIXPREC_SUM,
+                                               dy.data + (first + row * columns) * mixprec_size_of_(dy.type), dy.type,
+                                               NULL, MIXPREC_NONE, 0, columns);
+        sums[row] = mixprec_to_f32_((double)sums[row] + sum);
     }
 }
 #endif /* MIXPREC_NO_GEMM */
@@ -15981,10 +15981,10 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
 
 /* Finite and at least 0, by the bits. */
 static int mixprec_is_hyperparameter_(double x) {
-    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52;
+    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52 || mixprec_is_zero_(x);
 }
 static int mixprec_is_beta_(double x) {
-    return mixprec_f64_bits_(x) < (uint64_t)1023 << 52;
+    return mixprec_f64_bits_(x) < (uint64_t)1023 << 52 || mixprec_is_zero_(x);
 }
 
 static mixprec_status mixprec_check_parameter_(const mixprec_parameter *p, int moments, int skip, mixprec_step_ *step,
@@ -16004,8 +16004,8 @@ static mixprec_status mixprec_check_parameter_(const mixprec_parameter *p, int m
         return MIXPREC_ERR_OPTIMIZER;
     if (p->n && (!p->grad || (!p->master && !p->model) || (moments > 0 && !p->moment1) || (moments > 1 && !p->moment2)))
         return MIXPREC_ERR_NULL;
-    if (!skip &&
-        (mixprec_f32_bits_(step->inverse_scale) - 1u >= 0x7F7FFFFFu || mixprec_f32_bits_(step->clip) >= 0x7F800000u))
+    if (!skip && (mixprec_f32_bits_(step->inverse_scale) - 1u >= 0x7F7FFFFFu ||
+                  (mixprec_f32_bits_(step->clip) >= 0x7F800000u && mixprec_f32_bits_(step->clip) != 0x80000000u)))
         return MIXPREC_ERR_SCALE;
     if (p->n > SIZE_MAX / 8)
         return MIXPREC_ERR_SIZE;

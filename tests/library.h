@@ -19,7 +19,7 @@
 
        library_take_for_amd(1); ... library_take_for_amd(0); ... library_hide_units(0);
 
-   From the one call on loops prefetch, and few rows are multiplied, as on AMD's CPUs, from the other on as on others. */
+   From the one call on loops prefetch and few rows are multiplied as on AMD's CPUs, from the other on as on others. */
 #ifndef TESTS_LIBRARY_H
 #define TESTS_LIBRARY_H
 

@@ -284,7 +284,7 @@ static void test_statuses(void) {
     memset(long_name, 'x', sizeof long_name);
     long_name[256] = 0;
     memset(bytes, 0x33, sizeof bytes);
-    for (i = 0; i < 12; i++) {
+    for (i = 0; i < 13; i++) {
         mixprec_status want = MIXPREC_ERR_NULL;
         const mixprec_checkpoint_item *items = s.items;
         mixprec_write write = mixprec_buffer_write;
@@ -300,9 +300,10 @@ static void test_statuses(void) {
         case 5: s.items[0].dtype = MIXPREC_NONE, want = MIXPREC_ERR_DTYPE; break;
         case 6: s.items[5].dtype = MIXPREC_F32, want = MIXPREC_ERR_DTYPE; break;
         case 7: s.items[0].dtype = (mixprec_dtype)99, want = MIXPREC_ERR_DTYPE; break;
-        case 8: s.items[1].name = long_name, want = MIXPREC_ERR_RANGE; break;
-        case 9: s.items[1].kind = (mixprec_checkpoint_kind)4, want = MIXPREC_ERR_RANGE; break;
-        case 10: s.items[1].n = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
+        case 8: s.items[5].dtype = (mixprec_dtype)99, want = MIXPREC_ERR_DTYPE; break;
+        case 9: s.items[1].name = long_name, want = MIXPREC_ERR_RANGE; break;
+        case 10: s.items[1].kind = (mixprec_checkpoint_kind)4, want = MIXPREC_ERR_RANGE; break;
+        case 11: s.items[1].n = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
         default: s.scaling[0].history_length = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
         }
         buffer.bytes = bytes;

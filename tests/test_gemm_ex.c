@@ -1997,6 +1997,33 @@ static void test_empty(void) {
     }
 }
 
+/* More tasks than 65,536, of more products: on 32 bits their product overflows. */
+static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t index), void *data) {
+    size_t i;
+    (void)context;
+    for (i = 0; i < tasks; i++)
+        task(data, i);
+}
+static void test_many_tasks(void) {
+    enum { BATCH = 150000 };
+    static float ones[BATCH], products[BATCH];
+    mixprec_gemm_desc d;
+    size_t i;
+    memset(&d, 0, sizeof d);
+    for (i = 0; i < BATCH; i++)
+        ones[i] = 1;
+    d.m = d.n = d.k = 1;
+    d.a = d.b = ones;
+    d.c = products;
+    d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+    d.batch = BATCH;
+    d.stride_a = d.stride_b = 1;
+    d.threads = 100000;
+    d.parallel_for = in_turn;
+    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+    CHECK(!memcmp(products, ones, sizeof ones), "not all of them are computed");
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -2013,6 +2040,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: all at once", test_everything},
         {"gemm_ex: many blocks", test_large},
         {"gemm_ex: tasks of one to three rows", test_short_tasks},
+        {"gemm_ex: very many tasks", test_many_tasks},
         {"gemm_ex: few rows, few columns", test_few},
         {"gemm_ex: activations", test_activations},
         {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},

@@ -1174,6 +1174,14 @@ static void test_dropout(void) {
         mixprec_dropout(&dropped, MIXPREC_F32, &one, MIXPREC_F32, 1, (float)(word + 1) * 0x1p-32f, 7, i);
         CHECK(kept >= 1 && dropped == 0, "word %u: %g, %g", word, (double)kept, (double)dropped);
     }
+    for (i = 0; mixprec_random_bits(7, i) >> 20; i++)
+        ;
+    {
+        const float probability = ((float)mixprec_random_bits(7, i) + 0.5f) * 0x1p-32f, one = 1;
+        float dropped = 1;
+        mixprec_dropout(&dropped, MIXPREC_F32, &one, MIXPREC_F32, 1, probability, 7, i);
+        CHECK(dropped == 0, "between two words: %g", (double)dropped);
+    }
     for (i = 0; i < 12; i++)
         set_tensor(&a, i, 1);
     mixprec_dropout(memory(&y), y.type, memory(&a), a.type, 12, 0.5f, 7, UINT64_MAX - 5); /* indices wrap around */
@@ -1301,6 +1309,28 @@ static void test_convolution(void) {
                 }
             }
         }
+}
+
+/* The gradient of a bias from more numbers than mixprec_sum adds in one block. */
+static void test_large_bias_gradient(void) {
+    enum { SIDE = 300 };
+    const mixprec_conv2d l = {1, 1, SIDE, SIDE, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+    static float x[SIDE * SIDE], dy[SIDE * SIDE];
+    float dweight = 0, dbias = 0;
+    double sum = 1;
+    size_t bytes = 0;
+    void *workspace;
+    CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK, "workspace");
+    workspace = malloc(bytes);
+    dy[0] = 0x1p60f;
+    dy[65536] = -0x1p60f;
+    dy[65568] = 1;
+    CHECK(mixprec_conv2d_backward_weight(&l, &dweight, &dbias, dy, MIXPREC_F32, x, MIXPREC_F32, workspace, bytes) ==
+              MIXPREC_OK,
+          "status");
+    mixprec_sum(&sum, dy, MIXPREC_F32, SIDE * SIDE);
+    CHECK((double)dbias == sum, "%g, not %g", (double)dbias, sum);
+    free(workspace);
 }
 
 /* The workspace that is asked for does for every dtype, whatever kernels GEMM chooses for it. */
@@ -1856,6 +1886,7 @@ int main(int argc, char **argv) {
         {"layers: embedding and its gradient", test_embedding},
         {"layers: dropout", test_dropout},
         {"layers: convolution and its gradients", test_convolution},
+        {"layers: gradient of a bias, several blocks", test_large_bias_gradient},
         {"layers: a convolution's workspace", test_convolution_workspace},
         {"layers: the same bits everywhere and for any split over rows", test_bits},
         {"layers: the same bits on each instruction set", test_paths},

@@ -792,6 +792,11 @@ static void test_statuses(void) {
     CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK && mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK,
           "n 0");
     p = good;
+    adam.weight_decay = sgd.weight_decay = adam.beta1 = sgd.dampening = -0.0;
+    CHECK(mixprec_adam_step(&adam, &p, 1, -0.0f, 0) == MIXPREC_OK &&
+              mixprec_sgd_step(&sgd, &p, 1, -0.0f, 0) == MIXPREC_OK,
+          "-0");
+    now = before;
     CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK && memcmp(&now, &before, sizeof now),
           "what is not bad is refused, or does nothing");
 }
