@@ -11163,9 +11163,12 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     blocks = n ? (n - 1) / most_columns + 1 : 1;
     plan->columns = mixprec_round_up_((n + blocks - 1) / blocks, tile_columns);
     if (m <= 4 * tile_rows) {
-        /* B is used a few times only: a panel at a time, small enough for the innermost caches. */
+        /* B is used a few times only: a few panels at a time, small enough for the innermost caches. Where columns lie
+           side by side, one panel would take few bytes from each of many pages: f64 32 x 4096 x 4096 takes 40 ms so on
+           Emerald Rapids, 31 with 8, AVX2's f16 20 rows 23 and 17. Portable C may have little memory. */
+        const size_t panels = !kernels->tiny ? 1 : !d->trans_b && !plan->panels ? 8 : kernels->direct ? 4 : 1;
         plan->depth = smallest;
-        plan->columns = mixprec_min_(plan->columns, tile_columns);
+        plan->columns = mixprec_min_(plan->columns, panels * tile_columns);
     }
     /* Else A would be packed again for each block of columns, or panel: 32 rows of f64 by 4096 x 4096 took 46 ms, not
        27 (Emerald Rapids). Portable C, which may have little memory, keeps to its blocks. */
