@@ -2138,7 +2138,7 @@ typedef struct mixprec_step_ {
     float inverse_scale, clip, weight_decay, keep, beta1, rest1, beta2, rest2, correction, epsilon, rate;
     int decay; /* is weight_decay * weight added to the gradient? */
     int first, nesterov;
-    int far; /* the arrays are in DRAM: mixprec_is_far_ */
+    int in_dram; /* are the arrays there? mixprec_in_dram_ */
 } mixprec_step_;
 
 #ifndef MIXPREC_NO_CONVERT
@@ -2225,8 +2225,8 @@ typedef struct mixprec_kernels_ {
     /* One step; any n. m may be NULL for sgd, v is not used there. */
     void (*adam)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
     void (*sgd)(float *w, float *m, float *v, const float *grad, size_t n, const mixprec_step_ *step);
-    /* sum += x * factor, any n. In DRAM are: far = 1: sum, 2: x, too. */
-    void (*accumulate)(float *sum, const float *x, size_t n, float factor, int far);
+    /* sum += x * factor, any n. in_dram: 1 where sum is there, 2 where x is, too. */
+    void (*accumulate)(float *sum, const float *x, size_t n, float factor, int in_dram);
 #ifndef MIXPREC_NO_LAYERS
     /* words[i] = mixprec_random_bits(seed, index + i); index is even, n a multiple of MIXPREC_RANDOMS_. */
     void (*random)(uint32_t *words, uint64_t seed, uint64_t index, size_t n);
@@ -3533,9 +3533,9 @@ static void mixprec_sgd_c_(float *w, float *m, float *v, const float *grad, size
     }
 }
 
-static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor, int far) {
+static void mixprec_accumulate_c_(float *sum, const float *x, size_t n, float factor, int in_dram) {
     size_t i;
-    (void)far;
+    (void)in_dram;
     for (i = 0; i < n; i++)
         sum[i] = mixprec_sum_f32_(sum[i], mixprec_product_f32_(x[i], factor));
 }
@@ -10449,10 +10449,10 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 
 /* Are arrays that a call of `bytes` updates better prefetched? Where that is known, and they may well be in DRAM: on
    Emerald Rapids steps and accumulation take 10 to 15 % less there, in L3 10 % more. On Zen 4 nothing changes. */
-#define MIXPREC_FAR_BYTES_ ((size_t)16 << 20)
-MIXPREC_INLINE int mixprec_is_far_(size_t bytes) {
+#define MIXPREC_DRAM_BYTES_ ((size_t)16 << 20)
+MIXPREC_INLINE int mixprec_in_dram_(size_t bytes) {
 #if defined(MIXPREC_HAS_AVX2_)
-    return bytes >= MIXPREC_FAR_BYTES_ &&
+    return bytes >= MIXPREC_DRAM_BYTES_ &&
            (mixprec_features_() & (MIXPREC_UNIT_AROUND_ | MIXPREC_UNIT_AMD_)) == MIXPREC_UNIT_AROUND_;
 #else
     (void)bytes;
@@ -12547,12 +12547,12 @@ MIXPREC_STEP_ static void mixprec_adam_several_(float *w, float *m, float *v, co
     const mixprec_weights_ beta2 = MIXPREC_ALL_(s->beta2), rest2 = MIXPREC_ALL_(s->rest2);
     const mixprec_weights_ correction = MIXPREC_ALL_(s->correction), epsilon = MIXPREC_ALL_(s->epsilon);
     const mixprec_weights_ inverse = MIXPREC_ALL_((float)(1.0 / (double)s->correction)), rate = MIXPREC_ALL_(s->rate);
-    const int decay = s->decay, far = s->far;
+    const int decay = s->decay, in_dram = s->in_dram;
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
     for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
         mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
         mixprec_weights_ weight = mixprec_product_of_several_(MIXPREC_READ_(w + i), keep), first, second, denominator;
-        if (far) {
+        if (in_dram) {
             MIXPREC_STEP_AHEAD_(w + i);
             MIXPREC_STEP_AHEAD_(m + i);
             MIXPREC_STEP_AHEAD_(v + i);
@@ -12598,12 +12598,12 @@ MIXPREC_AVX512_ static void mixprec_adam_avx512_(float *w, float *m, float *v, c
     const __m512 beta2 = _mm512_set1_ps(s->beta2), rest2 = _mm512_set1_ps(s->rest2);
     const __m512 correction = _mm512_set1_ps(s->correction), epsilon = _mm512_set1_ps(s->epsilon);
     const __m512 inverse = _mm512_set1_ps((float)(1.0 / (double)s->correction)), rate = _mm512_set1_ps(s->rate);
-    const int decay = s->decay, far = s->far;
+    const int decay = s->decay, in_dram = s->in_dram;
     size_t i, whole = n / 16 * 16;
     for (i = 0; i < whole; i += 16) {
         __m512 g = mixprec_product_avx512_(_mm512_mul_ps(_mm512_loadu_ps(grad + i), inverse_scale), clip);
         __m512 weight = mixprec_product_avx512_(_mm512_loadu_ps(w + i), keep), first, second, root, quotient, rest;
-        if (far) {
+        if (in_dram) {
             mixprec_fetch_avx2_((uintptr_t)(w + i) + MIXPREC_AHEAD_, 64);
             mixprec_fetch_avx2_((uintptr_t)(m + i) + MIXPREC_AHEAD_, 64);
             mixprec_fetch_avx2_((uintptr_t)(v + i) + MIXPREC_AHEAD_, 64);
@@ -12631,12 +12631,12 @@ MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, con
     const mixprec_weights_ inverse_scale = MIXPREC_ALL_(s->inverse_scale), clip = MIXPREC_ALL_(s->clip);
     const mixprec_weights_ weight_decay = MIXPREC_ALL_(s->weight_decay), rate = MIXPREC_ALL_(s->rate);
     const mixprec_weights_ momentum = MIXPREC_ALL_(s->beta1), rest1 = MIXPREC_ALL_(s->rest1);
-    const int decay = s->decay, first = s->first, nesterov = s->nesterov, far = s->far;
+    const int decay = s->decay, first = s->first, nesterov = s->nesterov, in_dram = s->in_dram;
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
     for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
         mixprec_weights_ g = mixprec_product_of_several_(MIXPREC_TIMES_(MIXPREC_READ_(grad + i), inverse_scale), clip);
         mixprec_weights_ weight = MIXPREC_READ_(w + i);
-        if (far) {
+        if (in_dram) {
             MIXPREC_STEP_AHEAD_(w + i);
             MIXPREC_STEP_AHEAD_(m ? m + i : w + i);
         }
@@ -12655,17 +12655,17 @@ MIXPREC_STEP_ static void mixprec_sgd_several_(float *w, float *m, float *v, con
     mixprec_sgd_c_(w + whole, m ? m + whole : NULL, v, grad + whole, n - whole, s);
 }
 
-MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x, size_t n, float factor, int far) {
+MIXPREC_STEP_ static void mixprec_accumulate_several_(float *sum, const float *x, size_t n, float factor, int in_dram) {
     size_t i, whole = n / MIXPREC_STEP_WIDTH_ * MIXPREC_STEP_WIDTH_;
     for (i = 0; i < whole; i += MIXPREC_STEP_WIDTH_) {
-        if (far)
+        if (in_dram)
             MIXPREC_STEP_AHEAD_(sum + i);
-        if (far > 1)
+        if (in_dram > 1)
             MIXPREC_STEP_AHEAD_(x + i);
         MIXPREC_WRITE_(sum + i, MIXPREC_PLUS_(MIXPREC_READ_(sum + i),
                                               mixprec_product_of_several_(MIXPREC_READ_(x + i), MIXPREC_ALL_(factor))));
     }
-    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor, far);
+    mixprec_accumulate_c_(sum + whole, x + whole, n - whole, factor, in_dram);
 }
 
 #undef MIXPREC_STEP_
@@ -12694,10 +12694,11 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
     const size_t grad_size = mixprec_size_of_(p->grad_type), model_size = mixprec_size_of_(p->model_type);
     const size_t bytes =
         p->n * (grad_size + model_size + (p->master ? 8 : 0) + (p->moment1 ? 8 : 0) + (p->moment2 ? 8 : 0));
-    const int far = mixprec_is_far_(bytes);
-    const int around = far && p->master && p->model && mixprec_streams_(kernels, bytes); /* a model that is not read */
+    const int in_dram = mixprec_in_dram_(bytes);
+    /* a model that is not read */
+    const int around = in_dram && p->master && p->model && mixprec_streams_(kernels, bytes);
     size_t i, j, count;
-    step->far = far;
+    step->in_dram = in_dram;
     for (i = 0; i < p->n; i += count) {
         float weights[MIXPREC_BLOCK_], gradients[MIXPREC_BLOCK_], *w = weights;
         const char *grad = (const char *)p->grad + i * grad_size;
@@ -12787,19 +12788,19 @@ MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sg
 MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, float *sum, const void *x,
                                                mixprec_dtype type, size_t n, float factor) {
     size_t size = mixprec_size_of_(type), i, count;
-    const int far = kernels->stream && mixprec_is_far_(n * (2 * sizeof *sum + size));
+    const int in_dram = kernels->stream && mixprec_in_dram_(n * (2 * sizeof *sum + size));
     if (type == MIXPREC_F32 && n) { /* of nothing, the pointers may be NULL */
-        kernels->accumulate(sum, (const float *)x, n, factor, 2 * far);
+        kernels->accumulate(sum, (const float *)x, n, factor, 2 * in_dram);
         return;
     }
     for (i = 0; i < n; i += count) {
         const char *from = (const char *)x + i * size;
         float block[MIXPREC_BLOCK_];
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        if (far)
+        if (in_dram)
             kernels->stream(block, block, 0, from, count * size);
         mixprec_load_(kernels, block, from, type, count);
-        kernels->accumulate(sum + i, block, count, factor, far);
+        kernels->accumulate(sum + i, block, count, factor, in_dram);
     }
 }
 
