@@ -4,6 +4,7 @@
 #     check "name" command arguments...         # passes when the command exits with 0; else shows its output, returns 1
 #     pass "name" / fail "name" "why" / skip "name" "why"
 #     have tool || missing "name" tool          # a skip; under CI=true, where .ci/run installs every tool, a failure
+#     some_of "prefix" NAME command...          # runs test_NAME with --quick, or parts of it
 #     links compiler options || missing ...     # it makes programs
 #     build_test NAME program compiler options  # tests/test_NAME.c; the implementation is compiled once for several tests
 #     summary                                   # prints `N passed, M failed, K skipped`, exits with 1 if any failed
@@ -58,6 +59,26 @@ check_quick() {
     case $(tail -n 1 "$work/output") in
     "0 passed"*) fail "$1" "no test ran" ;;
     esac
+}
+# some_of PREFIX TEST COMMAND...: the same for tests/test_TEST.c, but of those that take minutes where they are emulated
+# or not optimised a part
+some_of() {
+    prefix=$1 unit=$2
+    shift 2
+    case $unit in
+    convert) filters="to_f16 bf16_to environments" ;;
+    gemm) filters="sizes_0 transposes environment" ;;
+    gemm_ex) filters="few_options scales triangles pointers status" ;;
+    *)
+        check_quick "$prefix: test_$unit" "$@"
+        return
+        ;;
+    esac
+    for filter in $filters; do
+        filter=$(echo "$filter" | tr _ ' ')
+        case "$prefix $filter" in *s390x*"environment") continue ;; esac # whose environment is left as it is
+        check_quick "$prefix: test_$unit, $filter" "$@" --filter "$filter"
+    done
 }
 # links COMPILER OPTIONS...: it is there, with the libraries that it needs
 links() {

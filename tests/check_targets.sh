@@ -41,26 +41,6 @@ fi
 
 # ---- other x86-64 CPUs: programs built for none in particular ----
 
-# some_of CPU TEST COMMAND...: the quick test, but of those that take minutes when emulated a part
-some_of() {
-    cpu=$1 test=$2
-    shift 2
-    case $test in
-    convert)
-        for filter in "to f16" "bf16 to" environments; do
-            check_quick "targets: $cpu: test_convert, $filter" "$@" --filter "$filter"
-        done
-        ;;
-    gemm)
-        for filter in "sizes 0" transposes environment; do
-            case "$filter $cpu" in environment*s390x*) continue ;; esac # it has none
-            check_quick "targets: $cpu: test_gemm, $filter" "$@" --filter "$filter"
-        done
-        ;;
-    *) check_quick "targets: $cpu: test_$test" "$@" ;;
-    esac
-}
-
 if [ "$(uname -m)" != x86_64 ]; then
     skip "targets: other x86-64 CPUs" "this machine is no x86-64"
 elif ! have qemu-x86_64; then
@@ -72,7 +52,7 @@ else
         check "targets: x86-64: test_$test compiles" \
             build_test "$test" "$work/test" $CC -std=gnu11 -O2 -pthread &&
             for cpu in $cpus; do
-                some_of "$cpu" "$test" qemu-x86_64 -cpu "$cpu" "$work/test"
+                some_of "targets: $cpu" "$test" qemu-x86_64 -cpu "$cpu" "$work/test"
             done
     done
 fi
@@ -187,7 +167,7 @@ other_cpu() {
         check "targets: $1 computes the bits of this machine" same_bits "$emulator" "$work/there"
     for test in scaler reduce quant optim checkpoint convert gemm layers; do
         check "targets: $1: test_$test compiles" build_test "$test" "$work/test_other" $compile || continue
-        some_of "$1" "$test" "$emulator" "$work/test_other"
+        some_of "targets: $1" "$test" "$emulator" "$work/test_other"
     done
 }
 other_cpu "32-bit ARM" arm arm-linux-gnueabihf
