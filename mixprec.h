@@ -1231,8 +1231,8 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
 /* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
-   src and dst together, AMD's CPUs, and Intel's since Sapphire Rapids, write dst around the caches (in
-   mixprec_scaler_unscale and mixprec_dequantize, too).
+   src and dst together, AMD's CPUs and Intel's with AVX512_FP16 (Xeons since Sapphire Rapids) write dst around the
+   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; in a step, only these of Intel's write the model so.
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -7497,7 +7497,7 @@ MIXPREC_AVX512_ static void mixprec_pack_across_avx512_(char *dst, size_t width,
 #define MIXPREC_DIRECT_DEPTH_ 64 /* of a buffer of 16 columns */
 #define MIXPREC_DIRECT_BUFFER_ (16 * MIXPREC_DIRECT_DEPTH_)
 #define MIXPREC_DIRECT_LEAD_ 512        /* bytes to prefetch ahead in a row of B */
-#define MIXPREC_DIRECT_PANEL_LEAD_ 6144 /* and in a packed panel; on Zen 4, 8 rows of f32 took 10 % longer with 4096 */
+#define MIXPREC_DIRECT_PANEL_LEAD_ 6144 /* and in a panel read once; on Zen 4, 8 rows of f32 took 10 % more with 4096 */
 #define MIXPREC_DIRECT_ALONG_ 32        /* depth of what is multiplied at a time where columns lie side by side */
 #define MIXPREC_DIRECT_BYTES_ (2 * 4 * MIXPREC_DIRECT_BUFFER_) /* two buffers; for each row the sums of a chunk */
 #define MIXPREC_DIRECT_BYTES_PER_ROW_ (4 * MIXPREC_DIRECT_GROUP_(MIXPREC_DIRECT_ROWS_AVX512_))
@@ -8155,7 +8155,7 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
     const size_t along = rows <= 2 ? MIXPREC_DIRECT_ALONG_ / 4 : MIXPREC_DIRECT_ALONG_;
     /* Of a panel, what stays in L1 together with as much of A. */
     const size_t step = call->along == 2 ? (rows > 8 ? MIXPREC_GEMM_KBLOCK / 2 : MIXPREC_GEMM_KBLOCK) : along;
-    /* How many kernels, or halves of kernels, read a line. */
+    /* How many of the kernels, or halves of kernels, that read a line prefetch: a power of two. */
     const size_t passes = size == 4   ? (rows > 16 || (rows > 8 && rows <= 12) ? 2 : 1)
                           : rows > 24 ? 4
                           : rows > 8  ? 2
@@ -16045,10 +16045,10 @@ MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixpre
     int momentum;
     if (!sgd || !parameter)
         return MIXPREC_ERR_NULL;
-    momentum = mixprec_f64_bits_(sgd->momentum) != 0;
+    momentum = !mixprec_is_zero_(sgd->momentum);
     if (!mixprec_is_hyperparameter_(sgd->learning_rate) || !mixprec_is_hyperparameter_(sgd->momentum) ||
         !mixprec_is_hyperparameter_(sgd->dampening) || !mixprec_is_hyperparameter_(sgd->weight_decay) ||
-        sgd->step == 0 || (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) != 0)))
+        sgd->step == 0 || (sgd->nesterov && (!momentum || !mixprec_is_zero_(sgd->dampening))))
         return MIXPREC_ERR_OPTIMIZER;
     step.inverse_scale = inverse_scale;
     step.clip = clip;

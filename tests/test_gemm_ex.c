@@ -1112,7 +1112,7 @@ static void check_mirror_in_little(mixprec_gemm_desc d, size_t bytes) {
     const void *const known[] = {NULL, &d, d.a};
     unsigned char *product = malloc(bytes);
     const void *want = d.c;
-    size_t least, best, i;
+    size_t least, best, best_unknown = 0, i;
     if (!product)
         fail("test_gemm_ex");
 #ifdef MIXPREC_NO_STDLIB /* which has no FMA without a workspace */
@@ -1123,6 +1123,8 @@ static void check_mirror_in_little(mixprec_gemm_desc d, size_t bytes) {
         mixprec_gemm_desc asked = d, called = d;
         asked.b = known[i];
         CHECK(mixprec_gemm_workspace(&asked, &best, &least) == MIXPREC_OK, "workspace");
+        best_unknown = i ? best_unknown : best;
+        CHECK(best <= best_unknown, "%zu bytes are best in way %zu, more than %zu", best, i, best_unknown);
         called.workspace_size = i ? least : best;
         called.workspace = malloc(called.workspace_size);
         memset(product, 0x5A, bytes);

@@ -796,6 +796,15 @@ static void test_statuses(void) {
     CHECK(mixprec_adam_step(&adam, &p, 1, -0.0f, 0) == MIXPREC_OK &&
               mixprec_sgd_step(&sgd, &p, 1, -0.0f, 0) == MIXPREC_OK,
           "-0");
+    sgd.momentum = sgd.dampening = -0.0;
+    p.moment1 = NULL;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "momentum -0 is none");
+    sgd.nesterov = 1;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_ERR_OPTIMIZER, "Nesterov with a momentum of -0");
+    sgd.momentum = 0.5;
+    p.moment1 = good.moment1;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "Nesterov with a dampening of -0");
+    p = good;
     now = before;
     CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_OK && memcmp(&now, &before, sizeof now),
           "what is not bad is refused, or does nothing");
