@@ -1476,7 +1476,7 @@ static void test_splits(void) {
         for (path = 0; path < ISA_COUNT; path++) {
             mixprec_gemm_desc whole = describe_call(all_isas[path]), piece, second;
             pthread_t thread;
-            size_t i, width, bytes, middle = random_below(p.m + 1);
+            size_t i, width, middle = random_below(p.m + 1);
             if (!runs_here(all_isas[path]))
                 continue;
             now_path = "rows one by one";
@@ -1496,12 +1496,14 @@ static void test_splits(void) {
             check_c(now_path, fuses(all_isas[path], 0));
             now_path = "two threads";
             restore(&c);
-            mixprec_gemm_workspace(&whole, &bytes, NULL);
-            whole.workspace_size = bytes; /* one for each thread: the tests' allocator is not for two at a time */
-            whole.workspace = place(SLOT_WORKSPACE, 2 * bytes, 1);
             piece = row_range(whole, 0, middle);
             second = row_range(whole, middle, p.m);
-            second.workspace = (char *)whole.workspace + bytes;
+            /* One workspace for each thread: the tests' allocator is not for two at a time. */
+            CHECK(mixprec_gemm_workspace(&piece, &piece.workspace_size, NULL) == MIXPREC_OK &&
+                      mixprec_gemm_workspace(&second, &second.workspace_size, NULL) == MIXPREC_OK,
+                  "%s", describe(now_path));
+            piece.workspace = place(SLOT_WORKSPACE, piece.workspace_size + second.workspace_size, 1);
+            second.workspace = (char *)piece.workspace + piece.workspace_size;
             if (pthread_create(&thread, NULL, run_in_thread, &second)) {
                 CHECK(0, "pthread_create failed");
                 return;
