@@ -656,7 +656,7 @@ static void test_few_rows(void) {
     static const size_t ks[] = {1, 2, 31, 32, 33, 63, 65, 127, 128, 129, 255, 511, 512, 513, 641, 1025};
     unsigned t;
     random_state = 18;
-    for (t = (test_quick ? 300u : 8000u) / (only_fp8 ? 4 : few_rows_share()); t; t--) {
+    for (t = (test_quick ? 500u : 8000u) / (only_fp8 ? 4 : few_rows_share()); t; t--) {
         problem p = plain_problem(all_dtypes[random_below(DTYPE_COUNT)], all_dtypes[random_below(DTYPE_COUNT)],
                                   random_below(2) ? MIXPREC_F32 : all_dtypes[random_below(DTYPE_COUNT)],
                                   1 + random_below(40), random_below(2) ? ns[random_below(13)] : 1 + random_below(200),
@@ -685,7 +685,7 @@ static void test_few_rows(void) {
 static void test_few_sums(void) {
     unsigned t;
     random_state = 29;
-    for (t = test_quick ? 150u : 4000u; t; t--) {
+    for (t = test_quick ? 300u : 4000u; t; t--) {
         const size_t most = t % 2 ? 9 : t % 16 ? 40 : 130;
         problem p = plain_problem(all_dtypes[random_below(DTYPE_COUNT)], all_dtypes[random_below(DTYPE_COUNT)],
                                   all_dtypes[random_below(DTYPE_COUNT)], 1 + random_below(most), 1 + random_below(most),
@@ -934,7 +934,7 @@ static void test_few_rows_minus_zero(void) {
         for (i = 0; i < sizeof few_b / sizeof *few_b; i++)
             mixprec_convert((char *)few_b + i * size, type, &minus_quarter, MIXPREC_F64, 1);
         for (path = 0; path < (size_t)ISA_COUNT; path++)
-            for (m = 1; m <= 20; m += test_quick ? 3 : 1)
+            for (m = 1; m <= 20; m++)
                 for (k = 1; k <= (m % 4 == 1 ? 259 : 9); k = k == 9 ? 257 : k + 1) {
                     const mixprec_isa isa = all_isas[path];
                     mixprec_gemm_desc d;
