@@ -7839,12 +7839,12 @@ MIXPREC_AVX512_ static void mixprec_direct_narrow_avx512_(size_t rows, size_t co
     const mixprec_direct_thin_avx512_ *const pair = kernels[form] + (rows == 1 ? 0 : rows == 2 ? 2 : rows <= 4 ? 4 : 6);
     /* In DRAM fewer streams count for more than more sums: 4 x 4096 x 4096 of fp8 took 1.01 ms on Zen 5 with 32
        columns, 1.24 with 64. So do they for 16 bits with a power of two between rows: f16 took 1.20 ms with 16
-       columns, 1.41 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. Not on Emerald Rapids: f16 takes 5
-       to 8 % less with 32. */
+       columns, 1.41 with 32; but 1.17 and 1.02 with 128 bytes more from row to row. Not on Emerald Rapids: f16 takes 4
+       to 7 % less with 32. */
     const size_t few = fp8 ? 32 : 16;
     const size_t step = (fp8 ? cached && rows <= 4 : cached || !amd || stride % 1024) ? 2 * few : few;
     size_t strip_columns = 0, strip_depth = 0, j, there;
-    /* With other strides, or a few columns left over, that takes as long or longer, and on Emerald Rapids anyway (10 %
+    /* With other strides, or a few columns left over, that takes as long or longer, and on Emerald Rapids anyway (8 %
        or more). */
     if (amd && rows == 1 && width == 1 && depth >= MIXPREC_DIRECT_STRIP_ && stride % 2048 == 0 &&
         (columns % 16 == 0 || columns > 64)) {
@@ -8097,8 +8097,8 @@ typedef struct mixprec_direct_along_ {
 
 /* 32 columns, of 16 rows one half after the other: what widens an element, on Zen 4 with the units that multiply, then
    serves 16 products, not 8 (16 or 32 rows of 16 bits take 12 to 14 % less, of e4m3 25 to 27 %). Prefetching by the
-   first pass alone would make that wait for memory, and the others not: 12 to 32 packed rows take 4 to 15 % longer on
-   Emerald Rapids. */
+   first pass alone would make that wait for memory, and the others not: 12 to 32 packed rows of f16 take 2 to 13 %
+   longer on Emerald Rapids. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_along_body_avx512_(const int rows, const mixprec_dtype type,
                                                                              const mixprec_direct_along_ *d) {
     const size_t size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
@@ -8153,7 +8153,7 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
         mixprec_direct_along_8_avx512_, mixprec_direct_along_16_avx512_};
     const size_t size = mixprec_size_of_(call->type), rows = call->rows, columns = call->columns, depth = call->depth;
     const size_t along = rows <= 2 ? MIXPREC_DIRECT_ALONG_ / 4 : MIXPREC_DIRECT_ALONG_;
-    /* Of a panel, what stays in L1 together with as much of A. */
+    /* Of a panel, what stays in L1 together with as much of A: 16 rows take 5 % less than with whole chunks, 32 9 %. */
     const size_t step = call->along == 2 ? (rows > 8 ? MIXPREC_GEMM_KBLOCK / 2 : MIXPREC_GEMM_KBLOCK) : along;
     /* How many of the kernels, or halves of kernels, that read a line prefetch: a power of two. */
     const size_t passes = size == 4   ? (rows > 16 || (rows > 8 && rows <= 12) ? 2 : 1)
@@ -10448,7 +10448,7 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 }
 
 /* Are arrays that a call of `bytes` updates better prefetched? Where that is known, and they may well be in DRAM: on
-   Emerald Rapids steps and accumulation take 10 to 15 % less there, in L3 10 % more. On Zen 4 nothing changes. */
+   Emerald Rapids steps and accumulation take 12 to 17 % less there, in L3 8 to 16 % more. On Zen 4 nothing changes. */
 #define MIXPREC_DRAM_BYTES_ ((size_t)16 << 20)
 MIXPREC_INLINE int mixprec_in_dram_(size_t bytes) {
 #if defined(MIXPREC_HAS_AVX2_)
@@ -12797,7 +12797,7 @@ MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, 
         const char *from = (const char *)x + i * size;
         float block[MIXPREC_BLOCK_];
         count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-        if (in_dram)
+        if (in_dram) /* writes nothing, only asks for what lies ahead of x */
             kernels->stream(block, block, 0, from, count * size);
         mixprec_load_(kernels, block, from, type, count);
         kernels->accumulate(sum + i, block, count, factor, in_dram);
