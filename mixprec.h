@@ -2398,10 +2398,12 @@ typedef uint32_t mixprec_codes_, mixprec_codes_at_;
 #else
 #define MIXPREC_SUM_(sum, a, b) ((void)(sum = (a) + (b)))
 #endif
-/* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. */
+/* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. Beside AVX2 portable C
+   is for CPUs from before 2013, and few others: better small, 40 KB of code instead of 50, which takes them 0 to 30 %
+   longer (GELU 7 %, softmax 2 %, layer norm 23 %, its gradient 26 %). */
 #if MIXPREC_WIDTH_ == 4
 #define MIXPREC_BOTH_(name, parameters, arguments)                                                                     \
-    MIXPREC_NOINLINE_ void name##c_ parameters {                                                                       \
+    __attribute__((cold)) MIXPREC_NOINLINE_ void name##c_ parameters {                                                 \
         name##as_ arguments;                                                                                           \
     }                                                                                                                  \
     MIXPREC_TARGET_("avx2") MIXPREC_NOINLINE_ void name##avx2_ parameters {                                            \
