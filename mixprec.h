@@ -1374,16 +1374,23 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
 
 /* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
    same products in another order with other roundings, and may take subnormal operands and results for 0. The result
-   does not depend on threads or workspace, but on the CPU. 1 when this CPU and this build have a unit for these two
-   types that waits for that: on AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL,
-   which gives the canonical bits, too). Where there is none, .native has no effect and is no error; nor has it any with
-   a packed B, with up to 16 rows of A or columns of B, or, with MIXPREC_NO_STDLIB, without a workspace. These were
-   tested in an emulator.
-   x86-64 needs no such leave: AVX512_BF16's VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
+   does not depend on threads, workspace or packing, but on the unit. 1 when this CPU and this build have a unit for
+   these two types that waits for that:
+   - bf16 and fp8, with each other, on x86-64 Linux with AMX-BF16: up to 20 times as fast as without. Within a chunk of
+     512, each 32 of k are summed from 0 by fused multiply-adds, the even and the odd ones by themselves; then these two
+     sums are added, and that to the chunk's sum. Subnormals are 0. Errors are no larger than those of canonical sums.
+     The first such call, or this function, asks Linux for AMX's registers, for the process (arch_prctl,
+     ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses stacks too small to save them. If Linux refuses, because
+     there is such a stack, there is no unit. Tested on a Xeon; not in builds for MemorySanitizer.
+   - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
+     bits, too), tested in an emulator.
+   Where there is none, .native has no effect and is no error; nor has it any with up to 16 rows of A or columns of B,
+   or, with MIXPREC_NO_STDLIB, without a workspace.
+   AVX512_BF16 needs no such leave: its VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
    gives the canonical bits, and is used by itself where it is faster. That is on AMD's CPUs (tested on Zen 4; a CPU on
    which it rounded otherwise would be found out and do without; fp8 needs AVX512_VBMI, too). On Emerald Rapids it gives
    the same bits at half the speed of FMA. AVX512_FP16 is not used: there it takes .23 ns to make f16 of an f64, AVX-512
-   .21, and .24 and .14 back. Nor is AMX-BF16, for want of a machine to test it on. */
+   .21, and .24 and .14 back. */
 MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_type);
 
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
@@ -1881,6 +1888,16 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #if (defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && __GNUC__ >= 10)
 #define MIXPREC_HAS_AVX512_BF16_ 1
 #endif
+/* In assembly: MemorySanitizer would not see what AMX writes. */
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define MIXPREC_UNSEEN_ 1
+#endif
+#endif
+#if defined(MIXPREC_HAS_AVX512_BF16_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_UNSEEN_) &&                     \
+    defined(__linux__) && !defined(__ILP32__) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#define MIXPREC_HAS_AMX_ 1
+#endif
 #elif defined(MIXPREC_HAS_NEON_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_STDLIB) && defined(__linux__)
 #if (defined(__clang__) && __clang_major__ >= 16) || (!defined(__clang__) && __GNUC__ >= 10)
 #define MIXPREC_HAS_NEON_NATIVE_ 1
@@ -2244,6 +2261,8 @@ typedef struct mixprec_kernels_ {
        at src[i + p * ld] when along is 1, else at src[i * ld + p]. */
     void (*pack)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
                  size_t depth, int wide);
+    void (*pack_b)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
+                   size_t depth, int wide); /* the same of B; NULL: as of A */
     /* t[i * ldt + j] = or += the products of the panels a (tile_rows wide) and b, in the canonical order, for i < rows,
        j < columns. `depth` spans whole chunks but for the end of k. `first` is 0 for +=, and for =, one chunk, t and
        ldt multiples of 64 bytes, may be MIXPREC_TILE_STREAM_: memory is then better written around the caches, as by
@@ -2283,7 +2302,9 @@ typedef struct mixprec_kernels_ {
        row of sums. */
     void (*across)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, const char *b,
                    size_t stride, char *sums, int starts);
-    size_t few_rows[2]; /* by `wide`: up to so many rows, where not `direct`, these two may be used */
+    size_t few_rows[2];                /* by `wide`: up to so many rows, where not `direct`, these two may be used */
+    size_t panel_depth;                /* panels of 16-bit elements, this or a multiple deep; 0: as above */
+    void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
 
 /* `across`: vectors of columns at a time, to hide the latency of the sums. With elements of 4 and 8 bytes memory is the
@@ -2398,8 +2419,8 @@ typedef uint32_t mixprec_codes_, mixprec_codes_at_;
 #else
 #define MIXPREC_SUM_(sum, a, b) ((void)(sum = (a) + (b)))
 #endif
-/* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. Beside AVX2 portable C
-   is for CPUs from before 2013, and few others: better small, 40 KB of code instead of 50, which takes them 0 to 30 %
+/* Defines name, which runs name_as_, force-inlined, on the path of `kernels`, its first argument. Beside AVX2, portable
+   C is for CPUs from before 2013, and few others: better small, 40 KB of code instead of 50, which takes them 0 to 30 %
    longer (GELU 7 %, softmax 2 %, layer norm 23 %, its gradient 26 %). */
 #if MIXPREC_WIDTH_ == 4
 #define MIXPREC_BOTH_(name, parameters, arguments)                                                                     \
@@ -2874,6 +2895,8 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 #define MIXPREC_UNIT_AROUND_ 0x800 /* one core writes more around its caches than through them */
 #define MIXPREC_UNIT_PAIRS_ 0x1000 /* AVX512_BF16's products of pairs are mixprec_is_fused_, and twice as fast as FMA */
 #define MIXPREC_UNIT_AMD_ 0x2000   /* what is read once is better prefetched past L2, to L1 alone */
+#define MIXPREC_UNIT_AMX_ 0x4000   /* AMX-BF16, its registers saved by the system; */
+#define MIXPREC_UNIT_AMX_ALLOWED_ 0x8000 /* and this process may use them */
 
 #if defined(MIXPREC_HAS_AVX2_)
 static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
@@ -2923,7 +2946,7 @@ static MIXPREC_AVX512_BF16_ int mixprec_is_fused_(void) {
 
 /* Bits as in Intel's Software Developer's Manual, volume 2A, CPUID. */
 static int mixprec_detect_(void) {
-    unsigned r[4], leaf1_c, leaf7_b, leaf7_c, subleaves, xcr0;
+    unsigned r[4], leaf1_c, leaf7_b, leaf7_c, leaf7_d, subleaves, xcr0;
     int amd, around, units;
     const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
     const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
@@ -2937,8 +2960,9 @@ static int mixprec_detect_(void) {
     subleaves = r[0];
     leaf7_b = r[1];
     leaf7_c = r[2];
+    leaf7_d = r[3];
     /* See mixprec_streams_. Of Intel's, those with AVX512_FP16: on Skylake-SP such stores lost at every size. */
-    around = amd || r[3] & 1u << 23 ? MIXPREC_UNIT_AROUND_ : 0;
+    around = amd || leaf7_d & 1u << 23 ? MIXPREC_UNIT_AROUND_ : 0;
     if ((leaf1_c & need1) != need1 || !(leaf7_b & 1u << 5))
         return MIXPREC_ISA_C;
     xcr0 = mixprec_xcr0_();
@@ -2956,12 +2980,17 @@ static int mixprec_detect_(void) {
         if (r[0] & 1u << 5)
             units |= MIXPREC_UNIT_BF16_ | (amd && mixprec_is_fused_() ? MIXPREC_UNIT_PAIRS_ : 0);
 #endif
+#if defined(MIXPREC_HAS_AMX_)
+        if ((leaf7_d & 0x1400000u) == 0x1400000u && (xcr0 & 0x60000u) == 0x60000u) /* AMX-BF16, AMX-TILE; both parts */
+            units |= MIXPREC_UNIT_AMX_;
+#endif
         return MIXPREC_ISA_AVX512 | units;
     }
 #else
     (void)need512;
     (void)leaf7_c;
     (void)subleaves;
+    (void)leaf7_d;
     (void)units;
 #endif
     return MIXPREC_ISA_AVX2 | amd | around;
@@ -2990,6 +3019,21 @@ static int mixprec_features_(void) {
 static mixprec_isa mixprec_cpu_(void) {
     return (mixprec_isa)(mixprec_features_() & 0xFF);
 }
+#if defined(MIXPREC_HAS_AMX_)
+/* Asks Linux, once, for AMX's registers, which all threads and children of the process may then use: arch_prctl, number
+   158, with ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA (Linux's Documentation/arch/x86/xstate.rst). By hand, for the C
+   library's would set errno. */
+static int mixprec_may_use_amx_(void) {
+    int features = mixprec_features_();
+    if (features & MIXPREC_UNIT_AMX_ && !(features & MIXPREC_UNIT_AMX_ALLOWED_)) {
+        long result = 158;
+        __asm__ __volatile__("syscall" : "+a"(result) : "D"(0x1023l), "S"(18l) : "rcx", "r11", "memory");
+        features = result ? features & ~MIXPREC_UNIT_AMX_ : features | MIXPREC_UNIT_AMX_ALLOWED_;
+        __atomic_store_n(&mixprec_features_found_, features, __ATOMIC_RELAXED);
+    }
+    return features & MIXPREC_UNIT_AMX_;
+}
+#endif
 /* For the loops of kernels, which run only after all that has been asked: nothing to call. */
 MIXPREC_INLINE int mixprec_is_amd_(void) {
     return mixprec_known_features_() & MIXPREC_UNIT_AMD_;
@@ -8823,6 +8867,165 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
                                    first);
 }
 #endif
+
+/* ---- GEMM of bf16 with AMX ---- */
+
+#if defined(MIXPREC_HAS_AMX_)
+/* TDPBF16PS multiplies two tiles, 16 rows of 32 of k by 16 columns of as many, in 16 cycles: 16 times as many products
+   as FMA. Sums are in tiles 0 to 3, A in 4 and 5, B in 6 and 7. Panels are of such tiles, 16 lines of 64 bytes: a line
+   of A is 32 of k of a row, one of B are two of k of 16 columns. For each 32 of k, the last filled up with zeros, there
+   are two tiles, for 32 rows or columns. */
+#define MIXPREC_TILE_ROWS_AMX_ 32
+#define MIXPREC_TILE_COLUMNS_AMX_ 32
+#define MIXPREC_TILE_DEPTH_AMX_ 32
+#define MIXPREC_TILE_BYTES_AMX_ 1024
+
+static void mixprec_begin_amx_(void) {
+    /* Palette 1: 8 tiles of 16 rows of 64 bytes. Intel's Software Developer's Manual, volume 1, "Programming with Intel
+       Advanced Matrix Extensions". */
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    __asm__ __volatile__("ldtilecfg %0" : : "m"(config));
+}
+static void mixprec_end_amx_(void) {
+    __asm__ __volatile__("tilerelease" : :);
+}
+
+/* `from` a panel; from one that is not used again soon, "t1". */
+#define MIXPREC_LOAD_TILE_(tile, from, again)                                                                          \
+    __asm__ __volatile__("{tileloadd" again " (%0,%1,1), %%tmm" #tile "|tileloadd" again " tmm" #tile ", [%0+%1*1]}"   \
+                         :                                                                                             \
+                         : "r"(from), "r"((size_t)64)                                                                  \
+                         : "memory")
+#define MIXPREC_STORE_TILE_(tile, to, stride)                                                                          \
+    __asm__ __volatile__("{tilestored %%tmm" #tile ", (%0,%1,1)|tilestored [%0+%1*1], tmm" #tile "}"                   \
+                         :                                                                                             \
+                         : "r"(to), "r"(stride)                                                                        \
+                         : "memory")
+#define MIXPREC_MULTIPLY_TILES_(sums, a, b)                                                                            \
+    __asm__ __volatile__("{tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums "|tdpbf16ps tmm" #sums ", tmm" #a          \
+                         ", tmm" #b "}"                                                                                \
+                         :                                                                                             \
+                         :)
+#define MIXPREC_CLEAR_TILE_(tile) __asm__ __volatile__("{tilezero %%tmm" #tile "|tilezero tmm" #tile "}" : :)
+
+/* A panel of A, 32 KB of a chunk of k, is to stay in the L1 cache while those of B go by: without the hint they would
+   drive it out, and the products of tiles take 2.2 TFLOP/s from L2, not 2.8 (a Xeon). */
+MIXPREC_AVX512_ static void mixprec_tile_amx_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
+                                              const void *ahead, void *t, size_t ldt, int first, int wide) {
+    const __mmask16 lanes[2] = {mixprec_first_lanes_(columns), mixprec_first_lanes_(columns > 16 ? columns - 16 : 0)};
+    const int two_rows = rows > 16, two_columns = columns > 16;
+    const size_t tile = MIXPREC_TILE_BYTES_AMX_;
+    const char *x = (const char *)a, *y = (const char *)b;
+    float *to = (float *)t;
+    size_t chunk, p, i;
+    (void)ahead;
+    (void)wide;
+    for (; depth; depth -= chunk, first = 0) {
+        const int whole = first && rows == 32 && columns == 32;
+        float sums[32 * 32];
+        float *const put = whole ? to : sums;
+        const size_t stride = whole ? ldt * 4 : 128;
+        chunk = mixprec_min_(depth, MIXPREC_GEMM_KBLOCK);
+        MIXPREC_CLEAR_TILE_(0);
+        MIXPREC_CLEAR_TILE_(1);
+        MIXPREC_CLEAR_TILE_(2);
+        MIXPREC_CLEAR_TILE_(3);
+        for (p = 0; p < chunk; p += MIXPREC_TILE_DEPTH_AMX_, x += 2 * tile, y += 2 * tile) {
+            MIXPREC_LOAD_TILE_(4, x, "");
+            MIXPREC_LOAD_TILE_(6, y, "t1");
+            MIXPREC_MULTIPLY_TILES_(0, 4, 6);
+            if (two_columns) {
+                MIXPREC_LOAD_TILE_(7, y + tile, "t1");
+                MIXPREC_MULTIPLY_TILES_(1, 4, 7);
+            }
+            if (two_rows) {
+                MIXPREC_LOAD_TILE_(5, x + tile, "");
+                MIXPREC_MULTIPLY_TILES_(2, 5, 6);
+                if (two_columns)
+                    MIXPREC_MULTIPLY_TILES_(3, 5, 7);
+            }
+        }
+        MIXPREC_STORE_TILE_(0, put, stride);
+        MIXPREC_STORE_TILE_(1, put + 16, stride);
+        MIXPREC_STORE_TILE_(2, (char *)put + 16 * stride, stride);
+        MIXPREC_STORE_TILE_(3, (char *)put + 16 * stride + 64, stride);
+        for (i = 0; i < rows && !whole; i++) {
+            float *row = to + i * ldt;
+            int k;
+            MIXPREC_UNROLL_ for (k = 0; k < 2; k++) {
+                __m512 sum = _mm512_loadu_ps(sums + 32 * i + 16 * k);
+                if (!first)
+                    sum = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes[k], row + 16 * k), sum);
+                _mm512_mask_storeu_ps(row + 16 * k, lanes[k], sum);
+            }
+        }
+    }
+}
+
+/* A panel, 32 of k at a time. Lines of 32 of k of one row of op(X) are A's order, those of two of k B's: what lies in
+   memory the other way is transposed, in words of two of k. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, const int of_b, const char *src,
+                                                                  const mixprec_dtype type, const __m512i table[4],
+                                                                  size_t stride, int along, size_t count,
+                                                                  size_t depth) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    const __m512i low_half = _mm512_add_epi16(even, _mm512_set1_epi32(32 << 16));
+    const __m512i high_half = _mm512_add_epi16(low_half, _mm512_set1_epi16(16));
+    const size_t size = type == MIXPREC_BF16 ? 2 : 1, tile = MIXPREC_TILE_BYTES_AMX_;
+    size_t p, q, k;
+    for (p = 0; p < depth; p += MIXPREC_TILE_DEPTH_AMX_, dst += 2 * tile) {
+        const size_t deep = mixprec_min_(MIXPREC_TILE_DEPTH_AMX_, depth - p);
+        const size_t lines = along ? deep : count, length = along ? count : deep;
+        const __mmask32 lanes = length == 32 ? ~(__mmask32)0 : ((__mmask32)1 << length) - 1;
+        const char *from = along ? src + p * stride : src + p * size;
+        char turned[2 * MIXPREC_TILE_BYTES_AMX_];
+        char *put = of_b == along ? dst : turned;
+        for (q = 0; q < 32; q += 2, from += 2 * stride) {
+            const __m512i x = q < lines ? mixprec_brains_avx512_(from, type, table, lanes) : _mm512_setzero_si512();
+            const __m512i y =
+                q + 1 < lines ? mixprec_brains_avx512_(from + stride, type, table, lanes) : _mm512_setzero_si512();
+            _mm512_storeu_si512(put + (along ? 32 : 64) * q, along ? _mm512_permutex2var_epi16(x, low_half, y) : x);
+            _mm512_storeu_si512(put + (along ? 32 * q + tile : 64 * (q + 1)),
+                                along ? _mm512_permutex2var_epi16(x, high_half, y) : y);
+        }
+        for (k = 0; k < 2 && put == turned; k++) {
+            __m512i r[32];
+            mixprec_transpose_avx512_(r, turned + k * tile, 64, 16, 64, 0);
+            for (q = 0; q < 16; q++)
+                _mm512_storeu_si512(dst + k * tile + 64 * q, r[2 * q]);
+        }
+    }
+}
+
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pack_amx_(void *dst, int of_b, const void *src, mixprec_dtype type,
+                                                         size_t ld, int along, size_t count, size_t depth) {
+    const size_t stride = ld * mixprec_size_of_(type);
+    if (type == MIXPREC_BF16)
+        mixprec_pack_body_amx_((char *)dst, of_b, (const char *)src, MIXPREC_BF16, NULL, stride, along, count, depth);
+    else {
+        __m512i table[4];
+        mixprec_fp8_registers_avx512_(table, mixprec_fp8_table_(type));
+        mixprec_pack_body_amx_((char *)dst, of_b, (const char *)src, MIXPREC_NONE, table, stride, along, count, depth);
+    }
+}
+static void mixprec_pack_a_amx_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                size_t count, size_t depth, int wide) {
+    (void)width;
+    (void)wide;
+    mixprec_pack_amx_(dst, 0, src, type, ld, along, count, depth);
+}
+static void mixprec_pack_b_amx_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
+                                size_t count, size_t depth, int wide) {
+    (void)width;
+    (void)wide;
+    mixprec_pack_amx_(dst, 1, src, type, ld, along, count, depth);
+}
+#endif
 #endif /* MIXPREC_HAS_AVX512_ */
 
 /* ================================================================================================================== */
@@ -11146,6 +11349,12 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     }
 }
 
+/* Bytes of panels of `width` rows of A or columns of B together. */
+static size_t mixprec_gemm_panel_bytes_(const mixprec_gemm_plan_ *plan, size_t width, size_t depth) {
+    const size_t unit = plan->kernels->panel_depth;
+    return width * (unit ? 2 * mixprec_round_up_(depth, unit) : plan->size * depth);
+}
+
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
    more than that. */
 static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
@@ -11168,14 +11377,18 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         /* B is used a few times only: a few panels at a time, small enough for the innermost caches. Where columns lie
            side by side, one panel would take few bytes from each of many pages: f64 32 x 4096 x 4096 takes 40 ms so on
            Emerald Rapids, 31 with 8, AVX2's f16 20 rows 23 and 17. Portable C may have little memory. */
-        const size_t panels = !kernels->tiny ? 1 : !d->trans_b && !plan->panels ? 8 : kernels->direct ? 4 : 1;
+        const size_t panels = kernels->begin                 ? 4
+                              : !kernels->tiny               ? 1
+                              : !d->trans_b && !plan->panels ? 8
+                              : kernels->direct              ? 4
+                                                             : 1;
         plan->depth = smallest;
         plan->columns = mixprec_min_(plan->columns, panels * tile_columns);
     }
     /* Else A would be packed again for each block of columns, or panel: 32 rows of f64 by 4096 x 4096 took 46 ms, not
        27 (Emerald Rapids). Portable C, which may have little memory, keeps to its blocks. */
     most_a = kernels->isa == MIXPREC_ISA_C ? kernels->block_rows * kernels->block_depth : MIXPREC_WHOLE_A_;
-    plan->whole_a = m && m <= plan->rows && d->k <= most_a / plan->rows;
+    plan->whole_a = m && m <= plan->rows && d->k <= most_a / plan->rows && !(plan->pieces && kernels->panel_depth);
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
     if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
@@ -11211,8 +11424,10 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         /* With several blocks along k, sums wait in t while a block of B goes by: more rows repay packing it. */
         plan->outer_rows =
             d->k <= plan->most_depth ? plan->rows : mixprec_min_(4 * plan->rows, mixprec_round_up_(m, plan->width));
-        plan->a_bytes = mixprec_round_up_(plan->rows * a_depth * plan->size + 64, MIXPREC_ALIGN_);
-        plan->b_bytes = unpack ? mixprec_round_up_(plan->columns * plan->most_depth * plan->size, MIXPREC_ALIGN_) : 0;
+        plan->a_bytes = mixprec_round_up_(mixprec_gemm_panel_bytes_(plan, plan->rows, a_depth) + 64, MIXPREC_ALIGN_);
+        plan->b_bytes =
+            unpack ? mixprec_round_up_(mixprec_gemm_panel_bytes_(plan, plan->columns, plan->most_depth), MIXPREC_ALIGN_)
+                   : 0;
         if (plan->direct_b)
             plan->b_bytes = kernels->direct_bytes + plan->rows * kernels->direct_bytes_per_row;
         if (plan->few)
@@ -11560,7 +11775,7 @@ static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const mixprec_ge
                                 size_t depth, char *t, size_t ldt, int first) {
     const mixprec_kernels_ *kernels = plan->kernels;
     const size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
-    const size_t band = plan->direct && depth <= 128 ? tile_rows : rows;
+    const size_t band = kernels->begin || (plan->direct && depth <= 128) ? tile_rows : rows;
     size_t begin, end, i, j;
     if (mixprec_gemm_streams_(plan, d) && (uintptr_t)t % 64 == 0)
         first = MIXPREC_TILE_STREAM_;
@@ -11571,26 +11786,28 @@ static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const mixprec_ge
             for (i = begin; i < end; i += tile_rows, ahead += depth * MIXPREC_TILE_AHEAD_)
                 if (mixprec_gemm_wanted_(d, row + i, tile_rows, column + j, tile_columns))
                     kernels->tile(mixprec_min_(tile_rows, rows - i), mixprec_min_(tile_columns, columns - j), depth,
-                                  a + i * depth * plan->size, panel, ahead, t + (i * ldt + j) * plan->size, ldt, first,
-                                  plan->wide);
+                                  a + mixprec_gemm_panel_bytes_(plan, i, depth), panel, ahead,
+                                  t + (i * ldt + j) * plan->size, ldt, first, plan->wide);
         }
     }
 }
 
-static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, char *dst, size_t width, const void *src,
+/* Panels of A, or of B. */
+static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, int of_b, char *dst, size_t width, const void *src,
                                mixprec_dtype type, size_t ld, int along, size_t from, size_t count, size_t depth_from,
                                size_t depth) {
+    const mixprec_kernels_ *kernels = plan->kernels;
     size_t i;
     if (width == 1 && !along &&
-        plan->kernels->tile_columns[1]) /* a single row: as columns side by side, which needs no transposition */
-        plan->kernels->pack(dst, depth, mixprec_element_(src, type, ld, from, depth_from), type, ld, 1, depth, 1,
-                            plan->wide);
+        kernels->tile_columns[1]) /* a single row: as columns side by side, which needs no transposition */
+        kernels->pack(dst, depth, mixprec_element_(src, type, ld, from, depth_from), type, ld, 1, depth, 1, plan->wide);
     else
         for (i = 0; i < count; i += width)
-            plan->kernels->pack(dst + i * depth * plan->size, width,
-                                along ? mixprec_element_(src, type, ld, depth_from, from + i)
-                                      : mixprec_element_(src, type, ld, from + i, depth_from),
-                                type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
+            (of_b && kernels->pack_b ? kernels->pack_b : kernels->pack)(
+                dst + mixprec_gemm_panel_bytes_(plan, i, depth), width,
+                along ? mixprec_element_(src, type, ld, depth_from, from + i)
+                      : mixprec_element_(src, type, ld, from + i, depth_from),
+                type, ld, along, mixprec_min_(width, count - i), depth, plan->wide);
 }
 
 /* Where the caller's packed B has panel column / width at depth p. */
@@ -11605,11 +11822,11 @@ static void mixprec_gemm_unpack_(const mixprec_gemm_plan_ *plan, const mixprec_g
     size_t width = plan->kernels->tile_columns[plan->wide], i;
     for (i = 0; i < columns; i += width) {
         const char *from = mixprec_gemm_panel_(plan, d, column + i, p);
-        char *to = dst + i * depth * plan->size;
+        char *to = dst + mixprec_gemm_panel_bytes_(plan, i, depth);
         if (plan->kernels->tile_columns[1]) /* not those for pairs */
             mixprec_load_(plan->kernels, (float *)(void *)to, from, plan->panels_type, width * depth);
         else
-            plan->kernels->pack(to, width, from, plan->panels_type, width, 1, width, depth, 0);
+            mixprec_gemm_pack_(plan, 1, to, width, from, plan->panels_type, width, 1, 0, width, 0, depth);
     }
 }
 
@@ -11912,10 +12129,12 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
         lead = (64 - (uintptr_t)mixprec_element_(d->c, d->c_type, d->ldc, 0, part->column) % 64) % 64 / plan->size;
     MIXPREC_ASSERT(plan->depth >= d->k || plan->depth % MIXPREC_GEMM_KBLOCK == 0);
     MIXPREC_ASSERT(!plan->whole_a || part->row_end - part->row <= plan->rows);
+    if (kernels->begin)
+        kernels->begin();
     for (p = 0; p < d->k && plan->whole_a; p += depth) {
         depth = mixprec_gemm_depth_(plan, p, mixprec_gemm_piece_end_(plan, d, p));
-        mixprec_gemm_pack_(plan, a + p * plan->rows * plan->size, plan->width, d->a, d->a_type, d->lda,
-                           d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
+        mixprec_gemm_pack_(plan, 0, a + mixprec_gemm_panel_bytes_(plan, plan->rows, p), plan->width, d->a, d->a_type,
+                           d->lda, d->trans_a == MIXPREC_TRANS, part->row, part->row_end - part->row, p, depth);
     }
     for (outer = part->row; outer < part->row_end; outer += outer_rows)
         for (j = part->column; j < part->column_end; j += columns) {
@@ -11931,7 +12150,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 size_t piece_end = mixprec_gemm_piece_end_(plan, d, p), b_stride;
                 const char *b_panels = b;
                 depth = mixprec_gemm_depth_(plan, p, piece_end);
-                b_stride = tile_columns * depth * plan->size;
+                b_stride = mixprec_gemm_panel_bytes_(plan, tile_columns, depth);
                 if (plan->direct_b || plan->few) {
                     /* nothing to prepare */
                 } else if (plan->panels && !plan->b_bytes) {
@@ -11940,18 +12159,18 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                 } else if (plan->panels)
                     mixprec_gemm_unpack_(plan, d, b, j, columns, p, depth);
                 else
-                    mixprec_gemm_pack_(plan, b, tile_columns, d->b, d->b_type, d->ldb, d->trans_b == MIXPREC_NO_TRANS,
-                                       j, columns, p, depth);
+                    mixprec_gemm_pack_(plan, 1, b, tile_columns, d->b, d->b_type, d->ldb,
+                                       d->trans_b == MIXPREC_NO_TRANS, j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
                     size_t rows = mixprec_min_(plan->rows, outer_end - i);
                     size_t ldt = plan->direct ? d->ldc : plan->columns, at = (i - outer) * ldt * plan->size;
                     char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size : t + at;
-                    const char *panels = a + (plan->whole_a ? p * plan->rows * plan->size : 0);
+                    const char *panels = a + (plan->whole_a ? mixprec_gemm_panel_bytes_(plan, plan->rows, p) : 0);
                     if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
                         continue;
                     if (!plan->whole_a)
-                        mixprec_gemm_pack_(plan, a, plan->width, d->a, d->a_type, d->lda, d->trans_a == MIXPREC_TRANS,
-                                           i, rows, p, depth);
+                        mixprec_gemm_pack_(plan, 0, a, plan->width, d->a, d->a_type, d->lda,
+                                           d->trans_a == MIXPREC_TRANS, i, rows, p, depth);
 #if defined(MIXPREC_HAS_FEW_)
                     if (plan->few && d->trans_b && !plan->panels)
                         mixprec_across_run_(plan->kernels, rows, columns, depth, panels, plan->width,
@@ -11984,6 +12203,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
         }
     if (streams)
         kernels->fence();
+    if (kernels->end)
+        kernels->end();
 }
 
 #if defined(MIXPREC_HAS_FEW_)
@@ -12076,9 +12297,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_tiny_(const mixprec_gemm_plan_ *plan, co
                 size_t end = mixprec_gemm_piece_end_(plan, d, p), chunk_begin;
                 chunk_begin = p - (p - begin) % MIXPREC_GEMM_KBLOCK;
                 count = mixprec_min_(depth, mixprec_min_(end, chunk_begin + MIXPREC_GEMM_KBLOCK) - p);
-                mixprec_gemm_pack_(plan, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
+                mixprec_gemm_pack_(plan, 0, (char *)a, MIXPREC_TILE_ROWS_C_, d->a, d->a_type, d->lda,
                                    d->trans_a == MIXPREC_TRANS, i, rows, p, count);
-                mixprec_gemm_pack_(plan, (char *)b, MIXPREC_TILE_COLUMNS_C_, d->b, d->b_type, d->ldb,
+                mixprec_gemm_pack_(plan, 1, (char *)b, MIXPREC_TILE_COLUMNS_C_, d->b, d->b_type, d->ldb,
                                    d->trans_b == MIXPREC_NO_TRANS, j, columns, p, count);
                 if (p == chunk_begin)
                     chunk = zero;
@@ -14382,10 +14603,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...)                                                                                     \
-    0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                                     \
-        0, 0                                                                                                           \
-    }
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -14437,32 +14655,33 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)
 
 static const mixprec_kernels_ mixprec_kernels_c_ = {
-    MIXPREC_COMMON_C_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_}, {0, 0}, 64, 512,
-                          512, mixprec_pack_c_, mixprec_tile_c_, NULL, NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+    MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
+                                             {0, 0}, 64, 512, 512, mixprec_pack_c_, NULL, mixprec_tile_c_, NULL, NULL,
+                                             NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, {0, 0}, 144, 1024, 512, mixprec_pack_avx2_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, {0, 0}, 144, 1024, 512, mixprec_pack_avx2_, NULL,
                           mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0, 0, 0,
-                          mixprec_few_avx2_, mixprec_across_avx2_, {32, 32})};
+                          mixprec_few_avx2_, mixprec_across_avx2_, {32, 32}, 0, NULL, NULL)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
 static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 140, 2048, 1024, mixprec_pack_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 140, 2048, 1024, mixprec_pack_avx512_, NULL,
                           mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_dots_avx2_, mixprec_direct_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
-                          MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_, {0, 8})};
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_, {0, 8}, 0, NULL,
+                          NULL)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, {0, 0}, 128, 1020, 512,
-                                                mixprec_pack_neon_, mixprec_tile_neon_, NULL, NULL, NULL, 0, 0, 0, 0,
-                                                mixprec_few_neon_, mixprec_across_neon_, {4, 4})};
+                                                mixprec_pack_neon_, NULL, mixprec_tile_neon_, NULL, NULL, NULL, 0, 0, 0,
+                                                0, mixprec_few_neon_, mixprec_across_neon_, {4, 4}, 0, NULL, NULL)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -14489,20 +14708,27 @@ static const mixprec_kernels_ *mixprec_kernels_of_(mixprec_isa isa) {
 #if defined(MIXPREC_HAS_AVX512_BF16_)
 static const mixprec_kernels_ mixprec_kernels_pairs_ = {
     MIXPREC_COMMON_AVX512_,
-    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_, NULL,
                           mixprec_tile_pairs_avx512_, NULL, NULL, mixprec_direct_pairs_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_PAIRS_WIDTH_, MIXPREC_DIRECT_BYTES_,
-                          MIXPREC_DIRECT_BYTES_PER_ROW_, NULL, NULL, {0, 0})};
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, NULL, NULL, {0, 0}, 0, NULL, NULL)};
+#endif
+#if defined(MIXPREC_HAS_AMX_)
+static const mixprec_kernels_ mixprec_kernels_amx_ = {
+    MIXPREC_COMMON_AVX512_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AMX_, {MIXPREC_TILE_COLUMNS_AMX_, 0}, {0, 0}, 256, 1024, 512,
+                          mixprec_pack_a_amx_, mixprec_pack_b_amx_, mixprec_tile_amx_, NULL, NULL, NULL, 0, 0, 0, 0,
+                          NULL, NULL, {0, 0}, MIXPREC_TILE_DEPTH_AMX_, mixprec_begin_amx_, mixprec_end_amx_)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
-                                                1020, 512, mixprec_pack_bf16_neon_, mixprec_tile_bf16_neon_, NULL, NULL,
-                                                NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+                                                1020, 512, mixprec_pack_bf16_neon_, NULL, mixprec_tile_bf16_neon_, NULL,
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
-                                                1020, 512, mixprec_pack_f16_neon_, mixprec_tile_f16_neon_, NULL, NULL,
-                                                NULL, 0, 0, 0, 0, NULL, NULL, {0, 0})};
+                                                1020, 512, mixprec_pack_f16_neon_, NULL, mixprec_tile_f16_neon_, NULL,
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
 #endif
 
 /* Those for pairs, which give the same bits, where they may be used, and are faster; else those given. */
@@ -14544,6 +14770,11 @@ static const mixprec_kernels_ *mixprec_native_kernels_(const mixprec_kernels_ *k
         return &mixprec_kernels_neon_bf16_;
     if (kernels->isa == MIXPREC_ISA_NEON && a == MIXPREC_F16 && b == a && mixprec_features_() & MIXPREC_UNIT_F16_)
         return &mixprec_kernels_neon_f16_;
+#endif
+#if defined(MIXPREC_HAS_AMX_)
+    if (kernels->isa == MIXPREC_ISA_AVX512 && (a == MIXPREC_BF16 || mixprec_fp8_table_(a)) &&
+        (b == MIXPREC_BF16 || mixprec_fp8_table_(b)) && mixprec_may_use_amx_())
+        return &mixprec_kernels_amx_;
 #endif
     (void)kernels;
     (void)a;
@@ -14835,7 +15066,7 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
 /* The kernels for a descriptor, in the place of those of its instruction set. */
 static const mixprec_kernels_ *mixprec_gemm_kernels_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d) {
     const mixprec_kernels_ *native = NULL;
-    if (d->native && !d->packed_size && d->m > 16 && d->n > 16)
+    if (d->native && d->m > 16 && d->n > 16)
         native = mixprec_native_kernels_(kernels, d->a_type, d->b_type);
     return native ? native
                   : mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, d->packed_size != 0, d->m, d->n,

@@ -1,10 +1,11 @@
 /* GEMM's order of summation as its contract states it, as scalar loops: fused or not, over chunks that are summed from
-   zero. The operands are given as the accumulator sees them. */
+   zero; and that of AMX-BF16. The operands are given as the accumulator sees them. */
 #ifndef MIXPREC_TEST_DOT_H
 #define MIXPREC_TEST_DOT_H
 
 #include "test.h"
 
+#include <float.h>
 #include <math.h>
 
 #define CHUNK 512 /* as documented; not the library's macro, which is under test too */
@@ -32,6 +33,29 @@ DOT_TARGET_ static TEST_UNUSED_ float dot_f32(const double *x, const double *y, 
                 volatile float product = (float)x[i] * (float)y[i]; /* volatile: no contraction */
                 sum = sum + product;
             }
+        }
+        total = from ? total + sum : sum;
+    }
+    return total;
+}
+
+/* Every 32 of k of a chunk are summed from zero, the even ones and the odd ones by themselves, the two sums added, and
+   that to the chunk's. What is subnormal, of operands and results, counts as 0. (Intel's Software Developer's Manual,
+   volume 2, TDPBF16PS.) */
+static float dot_flushed(float x) {
+    return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
+}
+DOT_TARGET_ static TEST_UNUSED_ float dot_tiles(const double *x, const double *y, size_t k) {
+    float total = 0;
+    size_t from, i, j;
+    for (from = 0; from < k; from += CHUNK) {
+        float sum = 0;
+        for (i = from; i < k && i < from + CHUNK; i += 32) {
+            float even_odd[2] = {0, 0};
+            for (j = i; j < k && j < i + 32; j++)
+                even_odd[j % 2] =
+                    dot_flushed(DOT_FMA_F32_(dot_flushed((float)x[j]), dot_flushed((float)y[j]), even_odd[j % 2]));
+            sum = dot_flushed(sum + dot_flushed(even_odd[0] + even_odd[1]));
         }
         total = from ? total + sum : sum;
     }

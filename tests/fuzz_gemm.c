@@ -534,7 +534,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     d.seed = fuzz_bits(1);
     d.offset = fuzz_bits(2);
     d.native = fuzz_one_in(30);
-    native = d.native && !d.packed_size && d.m > 16 && !sizes && mixprec_native_available(d.a_type, d.b_type);
+    native = d.native && d.m > 16 && !sizes && mixprec_native_available(d.a_type, d.b_type);
     d.threads = fuzz_below(6);
     if (fuzz_one_in(3)) {
         d.parallel_for = d.threads ? task_order : NULL;

@@ -307,6 +307,12 @@ static int products_inexact(void) {
             (now.values == SPECIAL || now.values == FAINT_A));
 }
 
+static int by_tiles; /* as AMX-BF16 computes them */
+
+static float expected_dot(const double *x, const double *y, int fused) {
+    return by_tiles ? dot_tiles(x, y, now.k) : dot_f32(x, y, now.k, fused);
+}
+
 static uint64_t expected_element(size_t i, size_t j, int fused) {
     const double *x = left + i * now.k, *y = right + j * now.k;
     double old = now.beta != 0 ? decode(saved_code(&c, i, j), now.c_type) : 0, result;
@@ -314,13 +320,11 @@ static uint64_t expected_element(size_t i, size_t j, int fused) {
     if (accumulates_in_f64() || now.c_type == MIXPREC_F64) {
         double alpha = accumulates_in_f64() ? now.alpha : rounded_to_f32(now.alpha);
         double beta = accumulates_in_f64() ? now.beta : rounded_to_f32(now.beta);
-        double sum = !sums                  ? 0
-                     : accumulates_in_f64() ? dot_f64(x, y, now.k, fused)
-                                            : (double)dot_f32(x, y, now.k, fused);
+        double sum = !sums ? 0 : accumulates_in_f64() ? dot_f64(x, y, now.k, fused) : (double)expected_dot(x, y, fused);
         volatile double scaled = alpha * sum, scaled_old = beta * old;
         result = beta == 0 ? (sums ? scaled : 0) : sums ? scaled + scaled_old : scaled_old;
     } else {
-        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? dot_f32(x, y, now.k, fused) : 0;
+        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? expected_dot(x, y, fused) : 0;
         volatile float scaled = alpha * sum, scaled_old = beta * (float)old;
         volatile float both = scaled + scaled_old;
         result = (double)(beta == 0 ? (sums ? scaled : 0) : sums ? both : scaled_old);
@@ -1318,8 +1322,13 @@ static void test_error_bound(void) {
 
 /* ---- dot-product units ---- */
 
+/* bf16 or fp8, for which there may be units that round otherwise. */
+static int fits_bf16(mixprec_dtype type) {
+    return type == MIXPREC_BF16 || type == MIXPREC_E4M3 || type == MIXPREC_E5M2;
+}
+
 /* With .native every path must give what it gives without: portable C and AVX2 have no units, FMLAL rounds as FMA does,
-   and the sums of bf16 with bf16 are exact here. */
+   and the sums of bf16 and fp8 are exact here. */
 static void test_native(void) {
     static const size_t ks[] = {1, 2, 3, 4, 5, 6, 7, 33, 511, 512, 513, 514, 515, 1025, 1027, 1601};
     int t;
@@ -1336,18 +1345,18 @@ static void test_native(void) {
                                   1 + random_below(t % 8 ? 70 : 200),
                                   t % 16 == 8 ? 96 : ks[random_below(16)]); /* 96: a whole number of cache lines */
         randomise(&p);
-        if (a_type == MIXPREC_BF16 && b_type == MIXPREC_BF16)
+        if (fits_bf16(a_type) && fits_bf16(b_type))
             p.values = EXACT;
         check_paths(&p);
     }
     ask_native = 0;
 }
 
-#if defined(__aarch64__)
 /* How far bf16 with bf16 is off, with the unit's documented arithmetic. BFMMLA adds two products with one rounding and
    their sum with another, both to odd, which may err twice as much as FMA (Arm Architecture Reference Manual,
    BFDotAdd); so the bounds are twice those of test_error_bound, and `typical` twice what the library promises of
-   canonical results. Subnormals may be flushed: the operands here have none. */
+   canonical results. AMX-BF16 rounds each term fewer times than these do. Subnormals may be flushed: the operands here
+   have none. */
 static void test_native_error(void) {
     const double unit = ldexp(1, -23), typical = 3e-7;
     static const size_t shapes[][3] = {{65, 130, 3000}, {33, 17, 9000}, {5, 300, 5001}, {100, 2, 2000}, {140, 90, 513}};
@@ -1361,8 +1370,9 @@ static void test_native_error(void) {
             problem p =
                 plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, shapes[s][0], shapes[s][1], shapes[s][2]);
             double roundings, bound;
-            size_t least = 0, i, j;
+            size_t least = 0, size, i, j;
             mixprec_gemm_desc desc;
+            int packed;
             if (test_quick && (t + s) % 4)
                 continue;
             if (t >= 4)
@@ -1393,15 +1403,27 @@ static void test_native_error(void) {
                     memcpy(&first[i * p.n + j], c.data + (i * c.ld + j) * c.size, 4);
                     differing += is_sampled(i, j) && got != expected_fused[i * p.n + j];
                 }
-            /* However it is blocked, the bits are the same. */
-            mixprec_gemm_workspace(&desc, NULL, &least);
-            desc.workspace = place(SLOT_WORKSPACE, least, 1);
-            desc.workspace_size = least;
-            restore(&c);
-            CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
-            for (i = 0; i < p.m; i++)
-                CHECK(!memcmp(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first),
-                      "%s: row %zu has other bits in the least workspace", describe(now_path), i);
+            /* However it is blocked, and packed, the bits are the same. */
+            for (packed = 0; packed < 2; packed++) {
+                void *weights = NULL;
+                if (packed) {
+                    CHECK(mixprec_gemm_pack_b_size(&desc, &size) == MIXPREC_OK, "%s", describe(now_path));
+                    weights = malloc(size);
+                    CHECK(mixprec_gemm_pack_b(&desc, weights, size) == MIXPREC_OK, "%s", describe(now_path));
+                    desc.b = weights;
+                    desc.packed_size = size;
+                }
+                mixprec_gemm_workspace(&desc, NULL, &least);
+                desc.workspace = place(SLOT_WORKSPACE, least, 1);
+                desc.workspace_size = least;
+                restore(&c);
+                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+                for (i = 0; i < p.m; i++)
+                    CHECK(!memcmp(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first),
+                          "%s: row %zu has other bits in the least workspace%s", describe(now_path), i,
+                          packed ? ", with a packed B" : "");
+                free(weights);
+            }
         }
     ask_native = 0;
     CHECK(differing > 0, "all bits are the canonical ones: no unit was at work");
@@ -1433,7 +1455,44 @@ static void test_native_subnormals(void) {
     }
     ask_native = 0;
 }
-#endif
+
+/* What AMX-BF16 computes, bit for bit. */
+static void test_tiles(void) {
+    static const size_t ks[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 65, 500, 511, 512, 513, 544, 1025, 1601};
+    static const mixprec_dtype types[] = {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    size_t differing = 0, i;
+    int t;
+    random_state = 31;
+    ask_native = 1;
+    for (t = 0; t < (test_quick ? 60 : 1000); t++) {
+        problem p = plain_problem(types[random_below(4)], types[random_below(4)], all_dtypes[random_below(DTYPE_COUNT)],
+                                  17 + random_below(t % 8 ? 60 : 500), 17 + random_below(t % 8 ? 60 : 1200),
+                                  ks[random_below(17)]);
+        mixprec_gemm_desc desc;
+        size_t least = 0;
+        if (p.m * p.n * p.k > 3000000)
+            p.k = 1 + random_below(40);
+        randomise(&p);
+        if (random_below(2)) /* the sums in C itself */
+            p.c_type = MIXPREC_F32, p.alpha = 1, p.beta = 0;
+        if (random_below(4) == 0)
+            p.values = SPECIAL;
+        prepare(&p);
+        by_tiles = 1;
+        for (i = 0; i < p.m * p.n; i++) {
+            const uint64_t canonical = expected_fused[i];
+            expected_fused[i] = expected_element(i / p.n, i % p.n, 1);
+            differing += expected_fused[i] != canonical;
+        }
+        by_tiles = 0;
+        desc = describe_call(MIXPREC_ISA_AVX512);
+        CHECK(mixprec_gemm_workspace(&desc, NULL, &least) == MIXPREC_OK, "%s", describe("workspace"));
+        run_path(MIXPREC_ISA_AVX512, NULL, 0);
+        run_path(MIXPREC_ISA_AUTO, place(SLOT_WORKSPACE, least, 1), least);
+    }
+    ask_native = 0;
+    CHECK(differing > 0, "all bits are the canonical ones: no unit was at work");
+}
 
 /* ---- what must not matter ---- */
 
@@ -1893,7 +1952,6 @@ int main(int argc, char **argv) {
         test_end();
     }
     library_hide_units(0);
-#if defined(__aarch64__) /* x86-64 uses its unit without being asked, for it gives the canonical bits */
     if (!mixprec_native_available(MIXPREC_BF16, MIXPREC_BF16))
         test_skip("gemm: dot-product unit for bf16", "not compiled in, or not available on this CPU");
     else if (test_begin("gemm: error of the dot-product unit for bf16")) {
@@ -1901,7 +1959,12 @@ int main(int argc, char **argv) {
         test_native_subnormals();
         test_end();
     }
-#endif
+    if (!mixprec_native_available(MIXPREC_E4M3, MIXPREC_BF16))
+        test_skip("gemm: AMX-BF16", "not compiled in, or not available on this CPU");
+    else if (test_begin("gemm: AMX-BF16")) {
+        test_tiles();
+        test_end();
+    }
     for (i = 0; i < (size_t)ISA_COUNT; i++)
         if (!runs_here(all_isas[i])) {
             char name[40];

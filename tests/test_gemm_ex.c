@@ -500,6 +500,12 @@ static size_t next_cut(size_t p, size_t block) {
     return block ? (p / block + 1) * block : SIZE_MAX;
 }
 
+static int by_tiles; /* .native of the next calls, and AMX-BF16's sums expected */
+
+static float expected_dot(const double *x, const double *y, size_t k, int fused) {
+    return by_tiles ? dot_tiles(x, y, k) : dot_f32(x, y, k, fused);
+}
+
 static double scaled_sum(size_t i, size_t j, int fused) {
     const double *x = left + i * now.k, *y = right + j * now.k;
     size_t block_a = !now.scale_a.values ? 0 : now.trans_a ? now.scale_a.block_rows : now.scale_a.block_columns;
@@ -512,7 +518,7 @@ static double scaled_sum(size_t i, size_t j, int fused) {
         to = to < next_cut(from, block_b) ? to : next_cut(from, block_b);
         to = to < now.k ? to : now.k;
         sum = accumulates_in_f64() ? dot_f64(x + from, y + from, to - from, fused)
-                                   : (double)dot_f32(x + from, y + from, to - from, fused);
+                                   : (double)expected_dot(x + from, y + from, to - from, fused);
         if (now.scale_a.values)
             sum = accumulated(sum *
                               scale_of(&now.scale_a, &scales_a_memory, now.trans_a ? from : i, now.trans_a ? i : from));
@@ -745,6 +751,7 @@ static mixprec_gemm_desc describe_call(mixprec_isa isa) {
     d.offset = now.offset;
     d.triangle = now.triangle;
     d.isa = isa;
+    d.native = by_tiles;
     return d;
 }
 
@@ -977,6 +984,28 @@ static void test_a_is_b(void) {
 }
 static void test_everything(void) {
     run_random(EVERYTHING, 7, 500);
+}
+
+/* Everything at once by AMX-BF16. */
+static void test_tiles(void) {
+    size_t size[3];
+    int i;
+    oracle_random_state = 61;
+    by_tiles = 1;
+    for (i = 0; i < (test_quick ? 40 : 300); i++) {
+        size[0] = 17 + random_below(i % 8 ? 60 : 300);
+        size[1] = 17 + random_below(i % 8 ? 60 : 300);
+        size[2] = 1 + random_below(i % 8 ? 100 : 1200);
+        draw_large = size;
+        do
+            draw_problem(EVERYTHING);
+        while (!mixprec_native_available(a.type, b.type));
+        draw_large = NULL;
+        expect();
+        run_somehow(MIXPREC_ISA_AVX512);
+        run_somehow(MIXPREC_ISA_AUTO);
+    }
+    by_tiles = 0;
 }
 
 /* Blocks of several tiles in each direction, several of them. */
@@ -2066,6 +2095,12 @@ int main(int argc, char **argv) {
             tests[i].run();
             test_end();
         }
+    if (!mixprec_native_available(MIXPREC_E4M3, MIXPREC_BF16))
+        test_skip("gemm_ex: all at once, by AMX-BF16", "not compiled in, or not available on this CPU");
+    else if (test_begin("gemm_ex: all at once, by AMX-BF16")) {
+        test_tiles();
+        test_end();
+    }
     pthread_mutex_lock(&the_pool.lock);
     the_pool.quit = 1;
     pthread_cond_broadcast(&the_pool.work);
