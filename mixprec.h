@@ -8879,6 +8879,7 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
 #define MIXPREC_TILE_COLUMNS_AMX_ 32
 #define MIXPREC_TILE_DEPTH_AMX_ 32
 #define MIXPREC_TILE_BYTES_AMX_ 1024
+#define MIXPREC_PREFETCH_AMX_ 256 /* bytes ahead in rows of more than a chunk; shorter ones are slower with it */
 
 static void mixprec_begin_amx_(void) {
     /* Palette 1: 8 tiles of 16 rows of 64 bytes. Intel's Software Developer's Manual, volume 1, "Programming with Intel
@@ -8984,6 +8985,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, con
         const __mmask32 lanes = length == 32 ? ~(__mmask32)0 : ((__mmask32)1 << length) - 1;
         const char *from = along ? src + p * stride : src + p * size;
         char turned[2 * MIXPREC_TILE_BYTES_AMX_];
+        if (!along && depth > MIXPREC_GEMM_KBLOCK && p * size % 64 == 0)
+            mixprec_prefetch_rows_(src, p * size, depth * size, stride, count, MIXPREC_PREFETCH_AMX_);
         char *put = of_b == along ? dst : turned;
         for (q = 0; q < 32; q += 2, from += 2 * stride) {
             const __m512i x = q < lines ? mixprec_brains_avx512_(from, type, table, lanes) : _mm512_setzero_si512();
@@ -11373,6 +11376,12 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     most_columns = kernels->block_columns + kernels->block_columns / 4;
     blocks = n ? (n - 1) / most_columns + 1 : 1;
     plan->columns = mixprec_round_up_((n + blocks - 1) / blocks, tile_columns);
+    /* Else A would be packed again for each block of columns, or panel: 32 rows of f64 by 4096 x 4096 took 46 ms, not
+       27 (Emerald Rapids); what AMX multiplies 16 times as fast is packed as fast as by others, in half the bytes.
+       Portable C, which may have little memory, keeps to its blocks. */
+    most_a = kernels->isa == MIXPREC_ISA_C ? kernels->block_rows * kernels->block_depth
+             : kernels->begin              ? 4 * MIXPREC_WHOLE_A_
+                                           : MIXPREC_WHOLE_A_;
     if (m <= 4 * tile_rows) {
         /* B is used a few times only: a few panels at a time, small enough for the innermost caches. Where columns lie
            side by side, one panel would take few bytes from each of many pages: f64 32 x 4096 x 4096 takes 40 ms so on
@@ -11384,10 +11393,14 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
                                                              : 1;
         plan->depth = smallest;
         plan->columns = mixprec_min_(plan->columns, panels * tile_columns);
+        if (kernels->begin && m <= 2 * tile_rows && d->k <= most_a / (2 * tile_rows) && d->trans_b && !plan->panels &&
+            !plan->pieces) {
+            /* Rows of B, whole, at the speed of memory: 32 x 4096 x 4096 from DRAM takes 4.1 ms so, not 5.9; 128 rows
+               would take longer. */
+            plan->depth = mixprec_min_(d->k, 8 * MIXPREC_GEMM_KBLOCK);
+            plan->columns = tile_columns;
+        }
     }
-    /* Else A would be packed again for each block of columns, or panel: 32 rows of f64 by 4096 x 4096 took 46 ms, not
-       27 (Emerald Rapids). Portable C, which may have little memory, keeps to its blocks. */
-    most_a = kernels->isa == MIXPREC_ISA_C ? kernels->block_rows * kernels->block_depth : MIXPREC_WHOLE_A_;
     plan->whole_a = m && m <= plan->rows && d->k <= most_a / plan->rows && !(plan->pieces && kernels->panel_depth);
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];

@@ -385,8 +385,7 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
             add_run(plan, &run, limit);
     }
     run.variant = NATIVE;
-    if (dtype == MIXPREC_BF16 && mixprec_native_available(dtype, dtype) && shape->m > 16 &&
-        shape->n > 16) /* fewer do without */
+    if (mixprec_native_available(dtype, dtype) && shape->m > 16 && shape->n > 16) /* fewer do without */
         add_run(plan, &run, limit);
     if (operands->packed) {
         run.variant = PACKED;
