@@ -1384,8 +1384,8 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
      there is such a stack, there is no unit. Tested on a Xeon; not in builds for MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
-   Where there is none, .native has no effect and is no error; nor has it any with up to 16 rows of A or columns of B,
-   or, with MIXPREC_NO_STDLIB, without a workspace.
+   Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
+   rows of A or columns of B.
    AVX512_BF16 needs no such leave: its VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
    gives the canonical bits, and is used by itself where it is faster. That is on AMD's CPUs (tested on Zen 4; a CPU on
    which it rounded otherwise would be found out and do without; fp8 needs AVX512_VBMI, too). On Emerald Rapids it gives
@@ -1888,14 +1888,15 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #if (defined(__clang__) && __clang_major__ >= 9) || (!defined(__clang__) && __GNUC__ >= 10)
 #define MIXPREC_HAS_AVX512_BF16_ 1
 #endif
-/* In assembly: MemorySanitizer would not see what AMX writes. */
+/* In assembly: MemorySanitizer would not see what AMX writes. And only where there is a system to ask for it. */
 #if defined(__has_feature)
 #if __has_feature(memory_sanitizer)
 #define MIXPREC_UNSEEN_ 1
 #endif
 #endif
-#if defined(MIXPREC_HAS_AVX512_BF16_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_UNSEEN_) &&                     \
-    defined(__linux__) && !defined(__ILP32__) && (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
+#if defined(MIXPREC_HAS_AVX512_BF16_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_STDLIB) &&                   \
+    !defined(MIXPREC_UNSEEN_) && defined(__linux__) && !defined(__ILP32__) &&                                          \
+    (defined(__clang__) ? __clang_major__ >= 12 : __GNUC__ >= 11)
 #define MIXPREC_HAS_AMX_ 1
 #endif
 #elif defined(MIXPREC_HAS_NEON_) && !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_STDLIB) && defined(__linux__)
@@ -8985,9 +8986,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, con
         const __mmask32 lanes = length == 32 ? ~(__mmask32)0 : ((__mmask32)1 << length) - 1;
         const char *from = along ? src + p * stride : src + p * size;
         char turned[2 * MIXPREC_TILE_BYTES_AMX_];
+        char *put = of_b == along ? dst : turned;
         if (!along && depth > MIXPREC_GEMM_KBLOCK && p * size % 64 == 0)
             mixprec_prefetch_rows_(src, p * size, depth * size, stride, count, MIXPREC_PREFETCH_AMX_);
-        char *put = of_b == along ? dst : turned;
         for (q = 0; q < 32; q += 2, from += 2 * stride) {
             const __m512i x = q < lines ? mixprec_brains_avx512_(from, type, table, lanes) : _mm512_setzero_si512();
             const __m512i y =
