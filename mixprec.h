@@ -1376,16 +1376,17 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    same products in another order with other roundings, and may take subnormal operands and results for 0. The result
    does not depend on threads, workspace or packing, but on the unit. 1 when this CPU and this build have a unit for
    these two types that waits for that:
-   - bf16 and fp8, with each other, on x86-64 Linux with AMX-BF16: up to 20 times as fast as without. Within a chunk of
+   - bf16 and fp8, with each other, on x86-64 Linux with AMX-BF16: up to 7 times as fast as without. Within a chunk of
      512, each 32 of k are summed from 0 by fused multiply-adds, the even and the odd ones by themselves; then these two
-     sums are added, and that to the chunk's sum. Subnormals are 0. Errors are no larger than those of canonical sums.
-     The first such call, or this function, asks Linux for AMX's registers, for the process (arch_prctl,
-     ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses stacks too small to save them. If Linux refuses, because
-     there is such a stack, there is no unit. Tested on a Xeon; not in builds for MemorySanitizer.
+     sums are added, and that to the chunk's sum. Subnormal elements and subnormal sums of a chunk are 0. Where there
+     are none, the bound on errors is that of canonical sums. The first such call, or this function, asks Linux for
+     AMX's registers, for the process (arch_prctl, ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses stacks too
+     small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux asked again.
+     Tested on a Xeon; not in builds for MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
    Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
-   rows of A or columns of B.
+   rows of A or columns of B, whose bits are the canonical ones.
    AVX512_BF16 needs no such leave: its VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
    gives the canonical bits, and is used by itself where it is faster. That is on AMD's CPUs (tested on Zen 4; a CPU on
    which it rounded otherwise would be found out and do without; fp8 needs AVX512_VBMI, too). On Emerald Rapids it gives
@@ -2896,7 +2897,7 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 #define MIXPREC_UNIT_AROUND_ 0x800 /* one core writes more around its caches than through them */
 #define MIXPREC_UNIT_PAIRS_ 0x1000 /* AVX512_BF16's products of pairs are mixprec_is_fused_, and twice as fast as FMA */
 #define MIXPREC_UNIT_AMD_ 0x2000   /* what is read once is better prefetched past L2, to L1 alone */
-#define MIXPREC_UNIT_AMX_ 0x4000   /* AMX-BF16, its registers saved by the system; */
+#define MIXPREC_UNIT_AMX_ 0x4000   /* AMX-BF16, its registers saved by the system; not once it has refused them */
 #define MIXPREC_UNIT_AMX_ALLOWED_ 0x8000 /* and this process may use them */
 
 #if defined(MIXPREC_HAS_AVX2_)
@@ -2997,7 +2998,8 @@ static int mixprec_detect_(void) {
     return MIXPREC_ISA_AVX2 | amd | around;
 }
 
-/* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race write the same value. */
+/* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race find the same value; what
+   mixprec_may_use_amx_ has added to it by then stays. */
 static int mixprec_features_found_;
 MIXPREC_INLINE int mixprec_known_features_(void) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -3008,13 +3010,16 @@ MIXPREC_INLINE int mixprec_known_features_(void) {
 }
 static int mixprec_features_(void) {
     int features = mixprec_known_features_();
+    if (!features) {
 #if defined(_MSC_VER) && !defined(__clang__)
-    if (!features)
         *(volatile int *)&mixprec_features_found_ = features = mixprec_detect_();
 #else
-    if (!features)
-        __atomic_store_n(&mixprec_features_found_, features = mixprec_detect_(), __ATOMIC_RELAXED);
+        const int found = mixprec_detect_();
+        if (__atomic_compare_exchange_n(&mixprec_features_found_, &features, found, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            features = found;
 #endif
+    }
     return features;
 }
 static mixprec_isa mixprec_cpu_(void) {
@@ -8984,15 +8989,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, con
         const size_t deep = mixprec_min_(MIXPREC_TILE_DEPTH_AMX_, depth - p);
         const size_t lines = along ? deep : count, length = along ? count : deep;
         const __mmask32 lanes = length == 32 ? ~(__mmask32)0 : ((__mmask32)1 << length) - 1;
-        const char *from = along ? src + p * stride : src + p * size;
+        const char *const from = along ? src + p * stride : src + p * size;
         char turned[2 * MIXPREC_TILE_BYTES_AMX_];
         char *put = of_b == along ? dst : turned;
         if (!along && depth > MIXPREC_GEMM_KBLOCK && p * size % 64 == 0)
             mixprec_prefetch_rows_(src, p * size, depth * size, stride, count, MIXPREC_PREFETCH_AMX_);
-        for (q = 0; q < 32; q += 2, from += 2 * stride) {
-            const __m512i x = q < lines ? mixprec_brains_avx512_(from, type, table, lanes) : _mm512_setzero_si512();
-            const __m512i y =
-                q + 1 < lines ? mixprec_brains_avx512_(from + stride, type, table, lanes) : _mm512_setzero_si512();
+        for (q = 0; q < 32; q += 2) {
+            const __m512i x =
+                q < lines ? mixprec_brains_avx512_(from + q * stride, type, table, lanes) : _mm512_setzero_si512();
+            const __m512i y = q + 1 < lines ? mixprec_brains_avx512_(from + (q + 1) * stride, type, table, lanes)
+                                            : _mm512_setzero_si512();
             _mm512_storeu_si512(put + (along ? 32 : 64) * q, along ? _mm512_permutex2var_epi16(x, low_half, y) : x);
             _mm512_storeu_si512(put + (along ? 32 * q + tile : 64 * (q + 1)),
                                 along ? _mm512_permutex2var_epi16(x, high_half, y) : y);
