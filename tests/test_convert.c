@@ -432,13 +432,13 @@ static void test_extreme_scales(void) {
 static mixprec_convert_options variant(int i) {
     mixprec_convert_options options = {0};
     options.round = i == 1 ? MIXPREC_ROUND_UP : i == 3 ? MIXPREC_ROUND_STOCHASTIC : MIXPREC_ROUND_NEAREST_EVEN;
-    options.overflow = i == 1 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
+    options.overflow = i == 1 || i == 4 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
     options.scale = i == 2 ? 0.3f : 0.0f;
     options.seed = 5;
     options.offset = 1;
     return options;
 }
-#define VARIANTS 4
+#define VARIANTS 5
 
 static void test_lengths(mixprec_dtype to, mixprec_dtype from) {
     static uint64_t source_memory[LONGEST + 32], got_memory[LONGEST + 32], want[LONGEST];
@@ -1082,12 +1082,12 @@ static void test_errors(void) {
     CHECK(mixprec_convert(d, MIXPREC_F16, d + 32, MIXPREC_F32, 16) == MIXPREC_OK, "dst that ends at src's start");
 }
 
-/* More than the caches hold, in one call and in parts that they do hold. */
-static void test_large(mixprec_dtype to, mixprec_dtype from, int kind) {
+/* More than the caches hold, in one call and in parts that they do hold. dst begins `elements` after an array. */
+static void test_large(mixprec_dtype to, mixprec_dtype from, int kind, size_t elements) {
     const size_t period = mixprec_dtype_bytes(from, 65536), part = 65536 + 2 * 77;
     const size_t n = ((size_t)64 << 20) / (mixprec_dtype_bytes(to, 2) + mixprec_dtype_bytes(from, 2)) * 2 + 12345;
     const size_t from_bytes = mixprec_dtype_bytes(from, n), to_bytes = mixprec_dtype_bytes(to, n);
-    const size_t shift = mixprec_dtype_size(to) * (kind ? 5 : 1);
+    const size_t shift = mixprec_dtype_size(to) * elements;
     unsigned char *source_memory = malloc(from_bytes + 8), *source = source_memory + mixprec_dtype_size(from);
     unsigned char *got = malloc(to_bytes + 2 * GUARD), *want = malloc(mixprec_dtype_bytes(to, part));
     unsigned char untouched[GUARD];
@@ -1229,11 +1229,23 @@ int main(int argc, char **argv) {
     else if (test_begin("convert: more than the caches hold")) {
         library_write_around();
         for (i = 0; i < VARIANTS; i++) {
-            test_large(MIXPREC_F32, MIXPREC_F16, i);
-            test_large(MIXPREC_E4M3, MIXPREC_F32, i);
-            test_large(MIXPREC_E2M1, MIXPREC_BF16, i);
-            test_large(MIXPREC_F64, MIXPREC_E2M1, i);
+            int amd;
+            for (amd = 1; amd >= 0; amd--) { /* there by way of a buffer always */
+                library_take_for_amd(amd);
+                test_large(MIXPREC_F32, MIXPREC_F16, i, i ? 5 : 1);
+                test_large(MIXPREC_E4M3, MIXPREC_F32, i, i ? 5 : 1);
+            }
+            test_large(MIXPREC_E2M1, MIXPREC_BF16, i, i ? 5 : 1);
+            test_large(MIXPREC_F64, MIXPREC_E2M1, i, i ? 5 : 1);
         }
+        /* Straight from one kernel, but for E8M0 and fp4 that would begin within a byte. */
+        for (i = 0; i < TYPES; i++)
+            if (types[i] != MIXPREC_F32 && (!test_quick || i < GEMM_TYPES || types[i] == MIXPREC_E2M1)) {
+                test_large(MIXPREC_F32, types[i], 0, 0);
+                test_large(types[i], MIXPREC_F32, 0, (size_t)i % 3);
+            }
+        test_large(MIXPREC_F32, MIXPREC_E2M1, 0, 1);
+        library_hide_units(0);
         test_end();
     }
     if (test_begin("convert: guard pages"))
