@@ -89,7 +89,8 @@ const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator); /* f32 o
 const bench_limit *bench_read_limit(void);                              /* DRAM, in bytes */
 const bench_limit *bench_clock_limit(void);                             /* dependent additions, in cycles */
 
-#define BENCH_PARTS 32
+/* Of arrays in DRAM: each more than caches hold, so that the library writes around them where it would. */
+#define BENCH_PARTS 6
 
 typedef struct bench_timing {
     void (*run)(void *context);

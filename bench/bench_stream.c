@@ -92,7 +92,6 @@ static void stream_range(void *context, size_t begin, size_t end) {
 }
 
 #define GRAIN 128 /* elements: whole steps of load_store for each pair of types */
-#define PARTS 6   /* of DRAM: each more than caches hold, so that the library writes around them where it would */
 
 static void run_stream(void *context) {
     stream_run *run = context;
@@ -112,8 +111,8 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
     bench_timing timings[7];
     mixprec_isa paths[4];
     const double element_bytes = 0.5 * (double)(mixprec_dtype_bytes(row->dst, 2) + mixprec_dtype_bytes(row->src, 2));
-    const int parts = bytes >= bench_dram_bytes() ? PARTS : 0;
-    const size_t grain = GRAIN * (parts ? PARTS : 1);
+    const int parts = bytes >= bench_dram_bytes() ? BENCH_PARTS : 0;
+    const size_t grain = GRAIN * (parts ? BENCH_PARTS : 1);
     const size_t n = (size_t)((double)bytes / element_bytes) / grain * grain;
     const size_t dst_bytes = mixprec_dtype_bytes(row->dst, n), src_bytes = mixprec_dtype_bytes(row->src, n);
     size_t passes = ((size_t)16 << 20) / bytes + 1, i;

@@ -373,6 +373,88 @@ static void test_large(void) {
     test_dequantize_large(MIXPREC_BF16);
 }
 
+/* The same to fp8, from `offset` bytes after the beginning of a line of the cache on: numbers, but for a NaN and a
+   large one in a few places, where a given scale takes a second look. */
+static void test_quantize_large(mixprec_dtype from, size_t block, size_t offset, size_t gap) {
+    const size_t rows = 3, size = mixprec_dtype_size(from), period = 65536;
+    const size_t columns = ((size_t)64 << 20) / (size + 1) / rows / 64 * 64 + 64 + 37, ld = columns + gap;
+    const size_t blocks = block ? (columns - 1) / block + 1 : 1;
+    unsigned char *numbers = malloc(rows * columns * size), *memory = malloc(rows * ld + 256), *row = malloc(columns);
+    float *got_scales = malloc(rows * blocks * sizeof(float)), *row_scales = malloc(blocks * sizeof(float));
+    const float scale = 448;
+    float amax, row_amax, largest = 0;
+    size_t i, j, wrong = 0, beside = 0;
+    mixprec_quantize_desc d;
+    memset(&d, 0, sizeof d);
+    if (!numbers || !memory || !row || !got_scales || !row_scales) {
+        CHECK(0, "no memory");
+    } else {
+        unsigned char *got = memory + (0 - (uintptr_t)memory) % 64 + offset;
+        library_write_around();
+        library_take_for_amd(0);
+        for (i = 0; i < period; i++)
+            set_code(numbers, from, i,
+                     mixprec_encode((double)(mixprec_random_bits(1, i) >> 8) / (1 << 24) - 0.5, from,
+                                    MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0));
+        for (i = period * size; i < rows * columns * size; i++)
+            numbers[i] = numbers[i - period * size];
+        for (i = 1; i < rows * columns; i = i * 5 + 1)
+            set_code(numbers, from, i,
+                     mixprec_encode(i % 2 ? 3.0 : (double)float_from_bits(0x7FC00000), from, MIXPREC_ROUND_NEAREST_EVEN,
+                                    MIXPREC_OVERFLOW_IEEE, 0));
+        memset(memory, 0x77, rows * ld + 256);
+        d.dst_type = MIXPREC_E4M3;
+        d.src_type = from;
+        d.src = numbers;
+        d.dst = got;
+        d.dst_ld = ld;
+        d.rows = rows;
+        d.columns = columns;
+        d.block_rows = block ? 1 : 0;
+        d.block_columns = block;
+        d.scales = got_scales;
+        d.scale = block ? NULL : &scale;
+        d.amax = &amax;
+        CHECK(mixprec_quantize(&d) == MIXPREC_OK, "refused");
+        d.dst = row;
+        d.dst_ld = columns;
+        d.rows = 1;
+        d.scales = row_scales;
+        d.amax = &row_amax;
+        for (i = 0; i < rows; i++) {
+            d.src = numbers + i * columns * size;
+            CHECK(mixprec_quantize(&d) == MIXPREC_OK, "a row: refused");
+            wrong += memcmp(got + i * ld, row, columns) != 0;
+            wrong += memcmp(got_scales + (block ? i * blocks : 0), row_scales, blocks * sizeof(float)) != 0;
+            largest = row_amax > largest || row_amax != row_amax ? row_amax : largest;
+            for (j = columns; j < ld; j++)
+                beside += got[i * ld + j] != 0x77;
+        }
+        for (i = 0; i < offset; i++)
+            beside += got[-1 - (ptrdiff_t)i] != 0x77;
+        for (i = 0; i < 64; i++)
+            beside += got[rows * ld + i] != 0x77;
+        CHECK(!wrong && !beside,
+              "%s, blocks of %zu: %zu rows are other than by themselves, %zu bytes beside them changed",
+              mixprec_dtype_name(from), block, wrong, beside);
+        CHECK(!memcmp(&amax, &largest, sizeof amax), "%s, blocks of %zu: amax is %g", mixprec_dtype_name(from), block,
+              (double)amax);
+        library_hide_units(0);
+    }
+    free(numbers);
+    free(memory);
+    free(row);
+    free(got_scales);
+    free(row_scales);
+}
+static void test_large_codes(void) {
+    test_quantize_large(MIXPREC_F32, 128, 0, 27);
+    test_quantize_large(MIXPREC_BF16, 128, 16, 31);
+    test_quantize_large(MIXPREC_F16, 32, 60, 27);
+    test_quantize_large(MIXPREC_BF16, 0, 4, 3);
+    test_quantize_large(MIXPREC_F32, 0, 5, 0);
+}
+
 /* Rows in two calls give the bits of one. */
 static void test_split(void) {
     mixprec_quantize_desc d = desc_of(40, 100, MIXPREC_BF16, MIXPREC_E5M2), part;
@@ -605,7 +687,10 @@ int main(int argc, char **argv) {
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: and back", test_dequantize)
     if (mixprec_isa_available(MIXPREC_ISA_AVX2)) /* only it writes around them */
+    {
         TEST("quant: back to more than the caches hold", test_large)
+        TEST("quant: to fp8, more than the caches hold", test_large_codes)
+    }
     TEST("quant: parts give the bits of the whole", test_split)
 #if HAVE_ENVIRONMENT
     TEST("quant: the caller's floating-point environment does not matter", test_environment)
