@@ -3069,6 +3069,21 @@ static mixprec_isa mixprec_cpu_(void) {
 }
 #endif
 
+#ifndef MIXPREC_NO_QUANT
+/* Bytes of a row that mixprec_quantize looks at together, where a block has no more: few enough to stay in L1, and for
+   the CPU to fetch the next ones meanwhile. In DRAM Zen 4 takes 12 % longer with twice as many as here, 5 % with half;
+   Emerald Rapids 2 to 8 % longer with half. One and a half strips ahead are prefetched: on Zen 4 blocks of 128 take 10
+   % (bf16) and 25 % (f32) less so than two strips ahead and in all caches, which took up to 15 % less than no prefetch on
+   Zen 5. */
+MIXPREC_INLINE size_t mixprec_strip_(void) {
+#if defined(MIXPREC_HAS_AVX2_)
+    if (!mixprec_is_amd_())
+        return 8192;
+#endif
+    return 4096;
+}
+#endif
+
 /* ================================================================================================================== */
 /* [VEC-C] Kernels in portable C: any n, any CPU                                                                      */
 /* ================================================================================================================== */
@@ -5835,14 +5850,11 @@ MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *sr
     }
 }
 
-/* One and a half strips of [QUANT] ahead. On Zen 4 quantising from DRAM in blocks of 128 takes 10 % (bf16) and 25 %
-   (f32) less so than two strips ahead and in all caches, which took up to 15 % less than no prefetch on Zen 5. */
-#define MIXPREC_NARROW_AHEAD_ 6144
-
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                                  mixprec_dtype src_type, size_t n, size_t block,
                                                                  const float *factors) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+    const size_t lead = mixprec_strip_() * 3 / 2;
     const size_t size = mixprec_size_of_(src_type);
     const size_t some = block < 32 ? 32 / block : 1; /* factors of 32 elements */
     size_t i, end;
@@ -5854,7 +5866,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, m
             __m256i x[4];
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_castps_si256(
                 _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor[j]));
-            mixprec_fetch_avx2_((uintptr_t)(src + i * size) + MIXPREC_NARROW_AHEAD_, 32 * size);
+            mixprec_fetch_avx2_((uintptr_t)(src + i * size) + lead, 32 * size);
             _mm256_storeu_si256((__m256i *)(void *)(dst + i), mixprec_narrow32_avx2_(x, &p, 0));
         }
     }
@@ -6768,6 +6780,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
                                                                      const char *src, mixprec_dtype src_type, size_t n,
                                                                      size_t block, const float *factors, int around) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+    const size_t lead = mixprec_strip_() * 3 / 2;
     mixprec_lines_avx512_ to = mixprec_begin_lines_avx512_(dst, around);
     const mixprec_narrow_lanes_ lanes = mixprec_narrow_lanes_of_(&p);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -6782,7 +6795,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(
                 _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor[j]),
                 &lanes);
-            mixprec_fetch_avx2_((uintptr_t)(src + i * size) + MIXPREC_NARROW_AHEAD_, 64 * size);
+            mixprec_fetch_avx2_((uintptr_t)(src + i * size) + lead, 64 * size);
             c[0] =
                 mixprec_narrow64_avx512_(_mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p, 0);
             mixprec_put_lines_avx512_(&to, c[0]);
@@ -6799,6 +6812,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *
                                                                        const float *factors, uint32_t *amax,
                                                                        int around) {
     const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+    const size_t lead = mixprec_strip_() * 3 / 2;
     mixprec_lines_avx512_ to = mixprec_begin_lines_avx512_(dst, around);
     const __m512i even = _mm512_set1_epi32(p.weights), odd = _mm512_set1_epi32(p.weights << 8);
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), shift = _mm512_set1_epi32(p.shift);
@@ -6822,7 +6836,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *
                 c[2 * j] = _mm512_slli_epi32(magnitude, 16);
                 c[2 * j + 1] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFF0000));
             }
-            mixprec_fetch_avx2_((uintptr_t)(src + i * 2) + MIXPREC_NARROW_AHEAD_, 64 * 2);
+            mixprec_fetch_avx2_((uintptr_t)(src + i * 2) + lead, 64 * 2);
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
                 const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(c[j]), factor[j / 2]);
                 __m512i unit = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(y), exponent), least);
@@ -12627,10 +12641,6 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
     history[0] = 0;
 }
 
-/* Bytes of a row that are looked at together, where a block has no more: few enough to stay in L1, and for the CPU to
-   fetch the next ones meanwhile. In DRAM Zen 4 takes 12 % longer with twice as many, 5 % with half. */
-#define MIXPREC_STRIP_ 4096
-
 /* A strip of columns, and in it the rows of a row of blocks: columns [first, first + width). Either several blocks of
    columns, at most MIXPREC_BLOCK_ of them, or one. */
 typedef struct mixprec_quant_strip_ {
@@ -12695,7 +12705,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const float max = mixprec_quant_max_(d->dst_type);
     /* With a scale that is given, strips that stay in L1, should a NaN or an overflow ask for a second look. */
     const size_t block_rows = d->scale ? 1 : d->block_rows;
-    const size_t strip = MIXPREC_STRIP_ / mixprec_size_of_(src_type);
+    const size_t strip = mixprec_strip_() / mixprec_size_of_(src_type);
     const size_t block_columns = d->scale ? strip : d->block_columns;
     const size_t most = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
     /* Strips of fp4 begin with a byte. */
