@@ -3072,9 +3072,9 @@ static mixprec_isa mixprec_cpu_(void) {
 #ifndef MIXPREC_NO_QUANT
 /* Bytes of a row that mixprec_quantize looks at together, where a block has no more: few enough to stay in L1, and for
    the CPU to fetch the next ones meanwhile. In DRAM Zen 4 takes 12 % longer with twice as many as here, 5 % with half;
-   Emerald Rapids 2 to 8 % longer with half. One and a half strips ahead are prefetched: on Zen 4 blocks of 128 take 10
-   % (bf16) and 25 % (f32) less so than two strips ahead and in all caches, which took up to 15 % less than no prefetch on
-   Zen 5. */
+   Emerald Rapids 2 to 8 % longer with half. One and a half strips ahead are prefetched: on Zen 4 blocks of 128 take
+   10 % (bf16) and 25 % (f32) less so than two strips ahead and in all caches, which took up to 15 % less than no
+   prefetch on Zen 5. */
 MIXPREC_INLINE size_t mixprec_strip_(void) {
 #if defined(MIXPREC_HAS_AVX2_)
     if (!mixprec_is_amd_())
@@ -3653,6 +3653,15 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put_avx2_(void *dst, __m256i x,
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put_ps_avx2_(float *dst, __m256 x, int around) {
     mixprec_put_avx2_(dst, _mm256_castps_si256(x), around);
 }
+/* In short loops a branch for each vector takes up to a third of the time. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put4_avx2_(void *dst, const __m256 x[4], int around) {
+    float *to = (float *)dst;
+    int j;
+    if (around)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_stream_ps(to + 8 * j, x[j]);
+    else
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_ps(to + 8 * j, x[j]);
+}
 
 /* ---- fp32 from a dtype ---- */
 
@@ -3745,7 +3754,7 @@ MIXPREC_AVX2_ static void mixprec_load_e2m1_avx2_(float *dst, const uint8_t *src
 MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, mixprec_dtype type, size_t n,
                                                   int around) {
     const mixprec_layout_ *from = mixprec_layout_of_(type);
-    size_t i;
+    size_t i, j;
     __m256i sign_code, max_code, fnuz;
     __m128i shift, sign_shift;
     __m256 scale;
@@ -3757,8 +3766,15 @@ MIXPREC_AVX2_ static void mixprec_load_more_avx2_(float *dst, const void *src, m
         return;
         MIXPREC_ROW_(MIXPREC_E5M2FNUZ)
         MIXPREC_ROW_(MIXPREC_E8M0)
-        MIXPREC_ROW_(MIXPREC_I8)
 #undef MIXPREC_ROW_
+    case MIXPREC_I8:
+        for (i = 0; i < n; i += 32) {
+            const uint8_t *codes = (const uint8_t *)src + i;
+            __m256 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load8_more_avx2_(codes + 8 * j, MIXPREC_I8);
+            mixprec_put4_avx2_(dst + i, x, around);
+        }
+        return;
     case MIXPREC_E2M1: mixprec_load_e2m1_avx2_(dst, (const uint8_t *)src, n, around); return;
     default: break;
     }
@@ -3789,22 +3805,21 @@ MIXPREC_AVX2_ static void mixprec_load_avx2_(float *dst, const void *src, mixpre
     size_t i, j;
     switch (type) {
     case MIXPREC_F64:
-        for (i = 0; i < n; i += 8) {
+        for (i = 0; i < n; i += 32) {
+            const double *from = (const double *)src + i;
+            __m256 x[4];
             if (around)
-                mixprec_ahead_(src, i, n, 8, 8);
-            mixprec_put_ps_avx2_(dst + i, mixprec_load8_avx2_((const double *)src + i, MIXPREC_F64), around);
+                mixprec_ahead_(src, i, n, 32, sizeof *from);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load8_avx2_(from + 8 * j, MIXPREC_F64);
+            mixprec_put4_avx2_(dst + i, x, around);
         }
         break;
     case MIXPREC_F16:
         for (i = 0; i < n; i += 32) {
-            __m256 x0 = mixprec_load8_avx2_((const mixprec_f16 *)src + i, MIXPREC_F16);
-            __m256 x1 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 8, MIXPREC_F16);
-            __m256 x2 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 16, MIXPREC_F16);
-            __m256 x3 = mixprec_load8_avx2_((const mixprec_f16 *)src + i + 24, MIXPREC_F16);
-            mixprec_put_ps_avx2_(dst + i, x0, around);
-            mixprec_put_ps_avx2_(dst + i + 8, x1, around);
-            mixprec_put_ps_avx2_(dst + i + 16, x2, around);
-            mixprec_put_ps_avx2_(dst + i + 24, x3, around);
+            const mixprec_f16 *from = (const mixprec_f16 *)src + i;
+            __m256 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load8_avx2_(from + 8 * j, MIXPREC_F16);
+            mixprec_put4_avx2_(dst + i, x, around);
         }
         break;
     case MIXPREC_BF16:
@@ -4415,12 +4430,15 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     size_t i;
     if (type == MIXPREC_F64) {
+        const int around = how->around;
         for (i = 0; i < n; i += 16) {
+            __m256 x[4];
             int j;
-            if (how->around)
-                mixprec_ahead_(src, i, n, 16, 4);
-            MIXPREC_UNROLL_ for (j = 0; j < 16; j += 4) mixprec_put_avx2_(
-                (double *)dst + i + j, _mm256_castpd_si256(_mm256_cvtps_pd(_mm_loadu_ps(src + i + j))), how->around);
+            if (around)
+                mixprec_ahead_(src, i, n, 16, sizeof *src);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                _mm256_castpd_ps(_mm256_cvtps_pd(_mm_loadu_ps(src + i + 4 * j)));
+            mixprec_put4_avx2_((double *)dst + i, x, around);
         }
         return;
     }
@@ -5991,6 +6009,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_avx512_(void *dst, __m512
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_ps_avx512_(float *dst, __m512 x, int around) {
     mixprec_put_avx512_(dst, _mm512_castps_si512(x), around);
 }
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put4_avx512_(void *dst, const __m512 x[4], int around) {
+    float *to = (float *)dst;
+    int j;
+    if (around)
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_stream_ps(to + 16 * j, x[j]);
+    else
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_ps(to + 16 * j, x[j]);
+}
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
                                                                       const __m512i table[4], int around) {
@@ -6055,28 +6081,31 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
     }
     switch (type) {
     case MIXPREC_F64:
-        for (i = 0; i < n; i += 16) {
+        for (i = 0; i < n; i += 64) {
+            const double *from = (const double *)src + i;
+            __m512 x[4];
             if (around)
-                mixprec_ahead_(src, i, n, 16, 8);
-            mixprec_put_ps_avx512_(dst + i, mixprec_load16_avx512_((const double *)src + i, MIXPREC_F64, 0xFFFF),
-                                   around);
+                mixprec_ahead_(src, i, n, 64, sizeof *from);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load16_avx512_(from + 16 * j, MIXPREC_F64, 0xFFFF);
+            mixprec_put4_avx512_(dst + i, x, around);
         }
         break;
     case MIXPREC_F16:
         for (i = 0; i < n; i += 64) {
             const mixprec_f16 *from = (const mixprec_f16 *)src + i;
-            mixprec_put_ps_avx512_(dst + i, mixprec_load16_avx512_(from, MIXPREC_F16, 0xFFFF), around);
-            mixprec_put_ps_avx512_(dst + i + 16, mixprec_load16_avx512_(from + 16, MIXPREC_F16, 0xFFFF), around);
-            mixprec_put_ps_avx512_(dst + i + 32, mixprec_load16_avx512_(from + 32, MIXPREC_F16, 0xFFFF), around);
-            mixprec_put_ps_avx512_(dst + i + 48, mixprec_load16_avx512_(from + 48, MIXPREC_F16, 0xFFFF), around);
+            __m512 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load16_avx512_(from + 16 * j, MIXPREC_F16, 0xFFFF);
+            mixprec_put4_avx512_(dst + i, x, around);
         }
         break;
     case MIXPREC_BF16:
-        for (i = 0; i < n; i += 64)
-            MIXPREC_UNROLL_ for (j = 0; j < 64; j += 16) {
-                __m512 x = mixprec_load16_avx512_((const mixprec_bf16 *)src + i + j, MIXPREC_BF16, 0xFFFF);
-                mixprec_put_ps_avx512_(dst + i + j, mixprec_range_avx512_(x, x), around);
-            }
+        for (i = 0; i < n; i += 64) {
+            const mixprec_bf16 *from = (const mixprec_bf16 *)src + i;
+            __m512 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load16_avx512_(from + 16 * j, MIXPREC_BF16, 0xFFFF);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_range_avx512_(x[j], x[j]);
+            mixprec_put4_avx512_(dst + i, x, around);
+        }
         break;
     case MIXPREC_E4M3:
         for (i = 0; i < n; i += 32) {
@@ -6569,13 +6598,15 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     const int nearest = how->round == MIXPREC_ROUND_NEAREST_EVEN;
     size_t i;
     if (type == MIXPREC_F64) {
-        for (i = 0; i < n; i += 16) {
-            if (how->around)
-                mixprec_ahead_(src, i, n, 16, 4);
-            mixprec_put_avx512_((double *)dst + i, _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_loadu_ps(src + i))),
-                                how->around);
-            mixprec_put_avx512_((double *)dst + i + 8,
-                                _mm512_castpd_si512(_mm512_cvtps_pd(_mm256_loadu_ps(src + i + 8))), how->around);
+        const int around = how->around;
+        for (i = 0; i < n; i += 32) {
+            __m512 x[4];
+            int j;
+            if (around)
+                mixprec_ahead_(src, i, n, 32, sizeof *src);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+                _mm512_castpd_ps(_mm512_cvtps_pd(_mm256_loadu_ps(src + i + 8 * j)));
+            mixprec_put4_avx512_((double *)dst + i, x, around);
         }
         return;
     }
@@ -10586,7 +10617,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_narrow_to_neon_(void *dst, mixprec_dtype dst_
         mixprec_narrow_as_neon_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
 }
 static void mixprec_narrow_neon_(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n,
-                                 size_t block, const float *factors, uint32_t *amax) {
+                                 size_t block, const float *factors, uint32_t *amax, int around) {
+    (void)around;
     if (amax)
         mixprec_amax_neon_(amax, src, src_type, n, n);
     if (dst_type == MIXPREC_E4M3)
