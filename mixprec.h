@@ -1379,11 +1379,11 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    these two types that waits for that:
    - bf16 and fp8, with each other, on x86-64 Linux with AMX-BF16: up to 7 times as fast as without. Within a chunk of
      512, each 32 of k are summed from 0 by fused multiply-adds, the even and the odd ones by themselves; then these two
-     sums are added, and that to the chunk's sum. Subnormal elements and subnormal sums of a chunk are 0. Where there
-     are none, the bound on errors is that of canonical sums. The first such call, or this function, asks Linux for
-     AMX's registers, for the process (arch_prctl, ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses stacks too
-     small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux asked again.
-     Tested on a Xeon; not in builds for MemorySanitizer.
+     sums are added, and that to the chunk's sum. Subnormal elements, and sums that are subnormal within a chunk, are 0;
+     where there are none, the bound on errors is that of canonical sums. The first such call, or this function, asks
+     Linux for AMX's registers, for the process (arch_prctl, ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses
+     stacks too small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux asked
+     again. Tested on a Xeon; not in builds for MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
    Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
@@ -10846,6 +10846,19 @@ MIXPREC_INLINE int mixprec_streams_(const mixprec_kernels_ *kernels, size_t byte
 #endif
 }
 
+/* And better by the kernels themselves, line by line as they compute, than by way of a buffer, whose bursts keep loads
+   waiting? On Emerald Rapids, from DRAM, that takes 20 to 25 % less to 16 and 8 bits and 5 to 25 % less to f32 and f64.
+   On AMD's CPUs it has not been measured. */
+MIXPREC_INLINE int mixprec_streams_lines_(const mixprec_kernels_ *kernels, size_t bytes) {
+#if defined(MIXPREC_HAS_AVX2_)
+    return mixprec_streams_(kernels, bytes) && !mixprec_is_amd_();
+#else
+    (void)kernels;
+    (void)bytes;
+    return 0;
+#endif
+}
+
 /* Are arrays that a call of `bytes` updates better prefetched? Where that is known, and they may well be in DRAM: on
    Emerald Rapids steps and accumulation take 12 to 17 % less there, in L3 8 to 16 % more. On Zen 4 nothing changes. */
 #define MIXPREC_DRAM_BYTES_ ((size_t)16 << 20)
@@ -10882,9 +10895,7 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 
 #ifndef MIXPREC_NO_CONVERT
 /* As mixprec_convert_run_, of different arrays, where one kernel does it all and may write around the caches itself:
-   the elements up to the last whole line. Returns how many: 0 where that does not suit. Line by line, not in bursts, it
-   takes 20 to 25 % less to 16 and 8 bits and 5 to 25 % less to f32 and f64 on Emerald Rapids. On AMD's CPUs it has not
-   been measured. */
+   the elements up to the last whole line. Returns how many: 0 where that does not suit. */
 static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type,
                                      const char *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
                                      float scale) {
@@ -10895,7 +10906,7 @@ static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst,
     mixprec_how_ how = *options;
     if (mixprec_f32_bits_(scale) != 0x3F800000u || how.round != MIXPREC_ROUND_NEAREST_EVEN ||
         mixprec_bytes_of_(dst_type, head) != bytes || (src_type == MIXPREC_E2M1 && head % 2) ||
-        !mixprec_in_dram_(mixprec_bytes_of_(dst_type, n) + mixprec_bytes_of_(src_type, n)))
+        !mixprec_streams_lines_(kernels, mixprec_bytes_of_(dst_type, n) + mixprec_bytes_of_(src_type, n)))
         return 0;
     if (dst_type == MIXPREC_F32 && how.overflow == MIXPREC_OVERFLOW_IEEE) {
         mixprec_convert_run_(kernels, dst, dst_type, src, src_type, head, &how, scale);
@@ -12754,7 +12765,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     s.d = d;
     s.kernels = kernels;
     s.block = block_columns;
-    s.around = narrows && mixprec_streams_(kernels, bytes) && mixprec_in_dram_(bytes);
+    s.around = narrows && mixprec_streams_lines_(kernels, bytes);
     for (s.row = 0; s.row < d->rows; s.row += block_rows) {
         s.rows = mixprec_min_(d->rows - s.row, block_rows);
         for (s.first = 0; s.first < d->columns; s.first += s.width) {
