@@ -1232,8 +1232,8 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
    src and dst together, AMD's CPUs and Intel's with AVX512_FP16 (Xeons since Sapphire Rapids) write dst around the
-   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; what mixprec_quantize makes of fp8 and, in a step, the
-   model only these of Intel's.
+   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; only these of Intel's so write the model in a step and
+   fp8 in mixprec_quantize, that with AVX-512 where it begins at a multiple of 4 bytes.
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -1382,8 +1382,8 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
      sums are added, and that to the chunk's sum. Subnormal elements, and sums that are subnormal within a chunk, are 0;
      where there are none, the bound on errors is that of canonical sums. The first such call, or this function, asks
      Linux for AMX's registers, for the process (arch_prctl, ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses
-     stacks too small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux asked
-     again. Tested on a Xeon; not in builds for MemorySanitizer.
+     stacks too small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux
+     asked again. Tested on a Xeon; not in builds for MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
    Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
@@ -1860,6 +1860,14 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_NOINLINE_ static
 #define MIXPREC_FLATTEN_ static
 #define MIXPREC_UNROLL_
+#endif
+
+/* Not inlined, and called with the upper halves of AVX's registers clean: gcc would keep vectors there across a call
+   that leaves them alone, and SSE code that finds them in use takes 220 ns longer on Emerald Rapids. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__)
+#define MIXPREC_APART_ static __attribute__((noipa, unused))
+#else
+#define MIXPREC_APART_ MIXPREC_NOINLINE_
 #endif
 
 #ifndef MIXPREC_INDEPENDENT_
@@ -2543,7 +2551,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_scale_several_(mixprec_floats_ *y, const mixp
 
 /* The logarithm of a positive, finite, normal x: log(2^e m) = e ln 2 + log m, sqrt(1/2) < m < sqrt 2; log m = 2 atanh
    s, s = (m - 1) / (m + 1), by its series. */
-MIXPREC_NOINLINE_ double mixprec_log_f64_(double x) {
+MIXPREC_APART_ double mixprec_log_f64_(double x) {
     static const double series[] = {2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0};
     uint64_t bits = mixprec_f64_bits_(x);
     int e = (int)((bits - 0x3FE6A09E667F3BCDu) >> 52); /* modulo 2^12; the constant is sqrt(1/2) */
@@ -3001,8 +3009,8 @@ static int mixprec_detect_(void) {
     return MIXPREC_ISA_AVX2 | amd | around;
 }
 
-/* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race find the same value; what
-   mixprec_may_use_amx_ has added to it by then stays. */
+/* CPUID traps to the hypervisor on virtual machines, so it is asked once. Threads that race find the same value, and
+   what mixprec_may_use_amx_ has made of it by then stays. */
 static int mixprec_features_found_;
 MIXPREC_INLINE int mixprec_known_features_(void) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -3917,7 +3925,7 @@ typedef struct mixprec_narrow_ {
     int odd, unsigned_zero;
 } mixprec_narrow_;
 
-static mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow overflow) {
+MIXPREC_APART_ mixprec_narrow_ mixprec_narrow_of_(mixprec_dtype type, mixprec_overflow overflow) {
     const mixprec_layout_ *to = mixprec_layout_of_(type);
     const uint32_t exponent = (uint32_t)(128 - to->bias), lost = (uint32_t)(23 - to->mantissa_bits);
     mixprec_narrow_ p;
@@ -4663,7 +4671,7 @@ MIXPREC_AVX2_ static size_t mixprec_tally_rest_(mixprec_tally_ *t) {
 MIXPREC_INLINE int64_t mixprec_tally_threshold_(uint64_t bits) {
     return (int64_t)(bits >> 45) - ((1023 - 127) << 7);
 }
-static void mixprec_tally_range_(mixprec_tally_ *t, uint64_t amax, uint64_t min_nonzero) {
+MIXPREC_APART_ void mixprec_tally_range_(mixprec_tally_ *t, uint64_t amax, uint64_t min_nonzero) {
     const int64_t max = t->max < MIXPREC_SQUARES_BELOW_ ? t->max >> 16 : MIXPREC_SQUARES_BELOW_ >> 16;
     const int64_t min = (MIXPREC_SQUARES_FROM_ >> 16) - 1, subnormal = (t->min_normal >> 16) - 1;
     int64_t threshold;
@@ -6060,7 +6068,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_load16_avx512_(const void *
     push /* gcc 12's _mm512_range_ps, a macro where nothing is optimised, passes its mask as signed */
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #endif
-/* The larger magnitude, with the sign of x; where both are NaN, x, made quiet. */
+/* The larger magnitude, with the sign of x, of numbers; where both are NaN, x, made quiet. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_range_avx512_(__m512 x, __m512 y) {
     return _mm512_range_ps(x, y, 3);
 }
@@ -6894,10 +6902,7 @@ MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_
     uint8_t *to = (uint8_t *)dst;
     const char *from = (const char *)src;
     if (src_type == MIXPREC_BF16) {
-        if (amax)
-            mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, amax, around);
-        else
-            mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, NULL, around);
+        mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, amax, around);
         return;
     }
     if (amax)
@@ -10895,7 +10900,7 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 
 #ifndef MIXPREC_NO_CONVERT
 /* As mixprec_convert_run_, of different arrays, where one kernel does it all and may write around the caches itself:
-   the elements up to the last whole line. Returns how many: 0 where that does not suit. */
+   the elements up to the last whole MIXPREC_UNIT_. Returns how many: 0 where that does not suit. */
 static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type,
                                      const char *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
                                      float scale) {
@@ -13899,7 +13904,7 @@ static double mixprec_log_sum_(double sum) {
 }
 
 /* Elements [from, to) of a tensor become 0: what a mask hides. */
-MIXPREC_NOINLINE_ void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
+MIXPREC_APART_ void mixprec_write_zeros_(const mixprec_tensor_ *t, size_t from, size_t to) {
     const size_t size = mixprec_size_of_(t->type);
     size_t i;
     for (i = from * size; i < to * size; i++)
@@ -14437,7 +14442,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_gradient_(float *dx, const mixprec_float
     MIXPREC_PRODUCT_(z, z, *rstd);
     MIXPREC_STORE_(dx, z);
 }
-MIXPREC_NOINLINE_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
+MIXPREC_APART_ void mixprec_norm_add_to_(float *sums, size_t group, double sum) {
     if (sums)
         sums[group] = mixprec_to_f32_((double)sums[group] + sum);
 }
