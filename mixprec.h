@@ -6080,7 +6080,9 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
                                                  int around) {
     const uint64_t *table = mixprec_fp8_table_(type);
     size_t i, j;
-    if (table) {
+    /* In L1 e5m2 takes .17 cycles by its table on Emerald Rapids, .12 by way of half precision; by its table .16 and
+       .09 on Zen 4 and 5, where the other way has not been measured. */
+    if (table && (type != MIXPREC_E5M2 || mixprec_is_amd_())) {
         __m512i registers[4];
         mixprec_fp8_registers_avx512_(registers, table);
         for (i = 0; i < n; i += 64)
@@ -6127,14 +6129,18 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         }
         break;
     case MIXPREC_E5M2:
-        for (i = 0; i < n; i += 16) {
+        for (i = 0; i < n; i += 64) {
             /* 16 bytes in both halves; 8 of each in the upper bytes of 16-bit numbers, zeros (0x80) in the lower
                ones */
             const __m256i upper = _mm256_setr_epi64x((int64_t)0x0380028001800080, (int64_t)0x0780068005800480,
                                                      (int64_t)0x0B800A8009800880, (int64_t)0x0F800E800D800C80);
-            __m256i x = _mm256_broadcastsi128_si256(
-                _mm_loadu_si128((const __m128i *)(const void *)((const mixprec_e5m2 *)src + i)));
-            mixprec_put_ps_avx512_(dst + i, _mm512_cvtph_ps(_mm256_shuffle_epi8(x, upper)), around);
+            __m512 x[4];
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                const mixprec_e5m2 *from = (const mixprec_e5m2 *)src + i + 16 * j;
+                const __m256i codes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)from));
+                x[j] = _mm512_cvtph_ps(_mm256_shuffle_epi8(codes, upper));
+            }
+            mixprec_put4_avx512_(dst + i, x, around);
         }
         break;
     default: mixprec_load_more_avx2_(dst, src, type, n, around); break;

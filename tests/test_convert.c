@@ -1207,6 +1207,13 @@ int main(int argc, char **argv) {
         }
     }
     library_hide_units(0);
+    if (test_begin(pair_name("as on AMD's CPUs", MIXPREC_F32, MIXPREC_E5M2))) {
+        library_take_for_amd(1); /* AVX-512 looks it up there */
+        test_pair(MIXPREC_F32, MIXPREC_E5M2);
+        test_lengths(MIXPREC_F32, MIXPREC_E5M2);
+        library_hide_units(0);
+        test_end();
+    }
     for (i = 0; i < ORACLE_SMALL_FORMATS; i++)
         if (test_begin(pair_name("stochastic mean", oracle_formats[i].dtype, MIXPREC_F32)))
             test_unbiased(&oracle_formats[i]), test_end();
