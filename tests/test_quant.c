@@ -687,10 +687,9 @@ int main(int argc, char **argv) {
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: and back", test_dequantize)
     if (mixprec_isa_available(MIXPREC_ISA_AVX2)) /* only it writes around them */
-    {
         TEST("quant: back to more than the caches hold", test_large)
+    if (mixprec_isa_available(MIXPREC_ISA_AVX512)) /* the same of fp8 */
         TEST("quant: to fp8, more than the caches hold", test_large_codes)
-    }
     TEST("quant: parts give the bits of the whole", test_split)
 #if HAVE_ENVIRONMENT
     TEST("quant: the caller's floating-point environment does not matter", test_environment)
