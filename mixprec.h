@@ -3651,25 +3651,27 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_(const void *src, size_t 
         mixprec_fetch_avx2_((uintptr_t)src + i * size + MIXPREC_AHEAD_, step * size);
 }
 
-/* `around`: see mixprec_how_. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put_avx2_(void *dst, __m256i x, int around) {
-    if (around)
-        _mm256_stream_si256((__m256i *)dst, x);
-    else
-        _mm256_storeu_si256((__m256i *)dst, x);
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put_ps_avx2_(float *dst, __m256 x, int around) {
-    mixprec_put_avx2_(dst, _mm256_castps_si256(x), around);
-}
-/* In short loops a branch for each vector takes up to a third of the time. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_put4_avx2_(void *dst, const __m256 x[4], int around) {
-    float *to = (float *)dst;
-    int j;
-    if (around)
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_stream_ps(to + 8 * j, x[j]);
-    else
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm256_storeu_ps(to + 8 * j, x[j]);
-}
+/* A vector, and four of floats, to memory. `around`: see mixprec_how_. In short loops a branch for each vector takes up
+   to a third of the time. */
+#define MIXPREC_PUT_(isa, target, words, floats, bits)                                                                 \
+    MIXPREC_FORCE_INLINE_ target void mixprec_put_##isa(void *dst, words x, int around) {                              \
+        if (around)                                                                                                    \
+            _mm##bits##_stream_si##bits((words *)dst, x);                                                              \
+        else                                                                                                           \
+            _mm##bits##_storeu_si##bits((words *)dst, x);                                                              \
+    }                                                                                                                  \
+    MIXPREC_FORCE_INLINE_ target void mixprec_put_ps_##isa(float *dst, floats x, int around) {                         \
+        mixprec_put_##isa(dst, _mm##bits##_castps_si##bits(x), around);                                                \
+    }                                                                                                                  \
+    MIXPREC_FORCE_INLINE_ target void mixprec_put4_##isa(void *dst, const floats x[4], int around) {                   \
+        float *to = (float *)dst;                                                                                      \
+        int j;                                                                                                         \
+        if (around)                                                                                                    \
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm##bits##_stream_ps(to + bits / 32 * j, x[j]);                   \
+        else                                                                                                           \
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm##bits##_storeu_ps(to + bits / 32 * j, x[j]);                   \
+    }
+MIXPREC_PUT_(avx2_, MIXPREC_AVX2_, __m256i, __m256, 256)
 
 /* ---- fp32 from a dtype ---- */
 
@@ -6007,24 +6009,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_bf16_avx512_(__m512i *
     *high = _mm512_ternarylogic_epi32(mixprec_lookup_avx512_(codes, table[2], table[3]), codes,
                                       _mm512_set1_epi8((char)0x80), 0xF8); /* | (codes & 0x80) */
 }
-/* `around`: see mixprec_how_. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_avx512_(void *dst, __m512i x, int around) {
-    if (around)
-        _mm512_stream_si512((__m512i *)dst, x);
-    else
-        _mm512_storeu_si512(dst, x);
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_ps_avx512_(float *dst, __m512 x, int around) {
-    mixprec_put_avx512_(dst, _mm512_castps_si512(x), around);
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put4_avx512_(void *dst, const __m512 x[4], int around) {
-    float *to = (float *)dst;
-    int j;
-    if (around)
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_stream_ps(to + 16 * j, x[j]);
-    else
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_ps(to + 16 * j, x[j]);
-}
+MIXPREC_PUT_(avx512_, MIXPREC_AVX512_, __m512i, __m512, 512)
+#undef MIXPREC_PUT_
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
                                                                       const __m512i table[4], int around) {
