@@ -91,6 +91,10 @@ size_t bench_dram_bytes(void) {
     return bytes < bench_machine.memory_bytes / 8 ? bytes : bench_machine.memory_bytes / 8;
 }
 
+size_t bench_parts_bytes(void) {
+    return (bench_option.quick ? 1 : 4) * bench_dram_bytes();
+}
+
 /* ---- multiply-add: twelve independent chains hide the latency of two units ---- */
 
 #define PEAK_CHAINS 12

@@ -271,7 +271,7 @@ void bench_optim(void) {
             printf(
                 "\nTraining: reductions, optimisers, quantisation: %.0f MiB, one thread, best path. Share: of a loop "
                 "that only loads\nand stores the same bytes\n  %-17s %-5s %8s %9s %9s %9s %8s\n",
-                (double)bench_dram_bytes() / (1 << 20), "", "", "element", "cycles", "share", "G/s", "GB/s");
-        measure(&cases[i], bench_dram_bytes());
+                (double)bench_parts_bytes() / (1 << 20), "", "", "element", "cycles", "share", "G/s", "GB/s");
+        measure(&cases[i], bench_parts_bytes());
     }
 }

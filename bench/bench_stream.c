@@ -111,7 +111,7 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
     bench_timing timings[7];
     mixprec_isa paths[4];
     const double element_bytes = 0.5 * (double)(mixprec_dtype_bytes(row->dst, 2) + mixprec_dtype_bytes(row->src, 2));
-    const int parts = bytes >= bench_dram_bytes() ? BENCH_PARTS : 0;
+    const int parts = bytes >= bench_parts_bytes() ? BENCH_PARTS : 0;
     const size_t grain = GRAIN * (parts ? BENCH_PARTS : 1);
     const size_t n = (size_t)((double)bytes / element_bytes) / grain * grain;
     const size_t dst_bytes = mixprec_dtype_bytes(row->dst, n), src_bytes = mixprec_dtype_bytes(row->src, n);
@@ -183,7 +183,7 @@ void bench_streams(const char *suite, const char *title, const bench_stream *row
     bench_option.seconds /= 2;                       /* many figures, steady ones */
     sizes[0] = bench_machine.l1_bytes / 2 * threads; /* half a cache: the rest is for the stack and the code */
     sizes[1] = bench_machine.l2_bytes / 2 * threads;
-    sizes[2] = (bench_option.quick ? 1 : 4) * bench_dram_bytes();
+    sizes[2] = bench_parts_bytes();
     for (level = 0; level < 3; level++) {
         int begun = 0;
         for (row = 0; row < count; row++) {
