@@ -2910,6 +2910,7 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 #define MIXPREC_UNIT_AMD_ 0x2000   /* what is read once is better prefetched past L2, to L1 alone */
 #define MIXPREC_UNIT_AMX_ 0x4000   /* AMX-BF16, its registers saved by the system; not once it has refused them */
 #define MIXPREC_UNIT_AMX_ALLOWED_ 0x8000 /* and this process may use them */
+#define MIXPREC_UNIT_NEAR_ 0x10000       /* what is only read is better prefetched by a few lines than by a page */
 
 #if defined(MIXPREC_HAS_AVX2_)
 static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
@@ -2969,6 +2970,8 @@ static int mixprec_detect_(void) {
     amd = r[1] == 0x68747541 && r[3] == 0x69746E65 && r[2] == 0x444D4163 ? MIXPREC_UNIT_AMD_ : 0; /* AuthenticAMD */
     mixprec_cpuid_(1, 0, r);
     leaf1_c = r[2];
+    if (amd && (r[0] >> 20 & 0xFF) < 11) /* families up to 25, which Zen 4 is of; Zen 5 has not been measured */
+        amd |= MIXPREC_UNIT_NEAR_;
     mixprec_cpuid_(7, 0, r);
     subleaves = r[0];
     leaf7_b = r[1];
@@ -3551,22 +3554,17 @@ static void mixprec_amax_c_(uint32_t *amax, const void *x, mixprec_dtype type, s
     }
 }
 
-/* The kernel `amax` from mixprec_amax_as_<isa>_ for one dtype. */
-#define MIXPREC_AMAX_ROW_(isa, x_type)                                                                                 \
-    case x_type:                                                                                                       \
-        mixprec_amax_as_##isa##_(amax, (const char *)x, x_type, n, block);                                             \
-        break;
+/* The kernel `amax` from mixprec_amax_as_<isa>_, a loop for each size of codes. */
 #define MIXPREC_AMAX_(isa, target)                                                                                     \
     target static void mixprec_amax_##isa##_(uint32_t *amax, const void *x, mixprec_dtype type, size_t n,              \
                                              size_t block) {                                                           \
-        switch (type) {                                                                                                \
-            MIXPREC_AMAX_ROW_(isa, MIXPREC_F32)                                                                        \
-            MIXPREC_AMAX_ROW_(isa, MIXPREC_F16)                                                                        \
-            MIXPREC_AMAX_ROW_(isa, MIXPREC_BF16)                                                                       \
-            MIXPREC_AMAX_ROW_(isa, MIXPREC_E4M3)                                                                       \
-            MIXPREC_AMAX_ROW_(isa, MIXPREC_E5M2)                                                                       \
-        default: break;                                                                                                \
-        }                                                                                                              \
+        const size_t size = mixprec_size_of_(type);                                                                    \
+        if (size == 4)                                                                                                 \
+            mixprec_amax_as_##isa##_(amax, (const char *)x, MIXPREC_F32, 4, n, block);                                 \
+        else if (size == 2)                                                                                            \
+            mixprec_amax_as_##isa##_(amax, (const char *)x, type, 2, n, block);                                        \
+        else                                                                                                           \
+            mixprec_amax_as_##isa##_(amax, (const char *)x, type, 1, n, block);                                        \
     }
 #endif
 
@@ -3639,16 +3637,27 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_fetch_avx2_(uintptr_t address, 
             _mm_prefetch((const char *)(address + line), _MM_HINT_T1);
 }
 
-/* Prefetches what follows the `step` numbers of `size` bytes from src[i] on, of n. A page ahead it is past the end of
-   one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM took 17 % less, to bf16 6 %, norms
-   of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing. On Emerald Rapids fp8 takes 20 %
-   less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. What goes around the caches by way of a buffer
-   comes a page at most at a time and is prefetched already. */
+/* Prefetches, `lead` bytes ahead, what follows the `step` numbers of `size` bytes from src[i] on, of n. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_by_(size_t lead, const void *src, size_t i, size_t n,
+                                                           const size_t step, const size_t size) {
+    if (n * size > 4096)
+        mixprec_fetch_avx2_((uintptr_t)src + i * size + lead, step * size);
+}
+
+/* A page ahead it is past the end of one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM
+   took 17 % less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing.
+   On Emerald Rapids fp8 takes 20 % less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. What goes around
+   the caches by way of a buffer comes a page at most at a time and is prefetched already. */
 #define MIXPREC_AHEAD_ 4096
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_(const void *src, size_t i, size_t n, const size_t step,
                                                         const size_t size) {
-    if (n * size > MIXPREC_AHEAD_)
-        mixprec_fetch_avx2_((uintptr_t)src + i * size + MIXPREC_AHEAD_, step * size);
+    mixprec_ahead_by_(MIXPREC_AHEAD_, src, i, n, step, size);
+}
+
+/* Where nothing is written, Zen 4 does best with six lines: norms, statistics and amax in DRAM take 5 to 20 % less so
+   than a page ahead, dot products 25 %. */
+MIXPREC_INLINE size_t mixprec_lead_(void) {
+    return mixprec_known_features_() & MIXPREC_UNIT_NEAR_ ? 384 : MIXPREC_AHEAD_;
 }
 
 /* A vector, and four of floats, to memory. `around`: see mixprec_how_. In short loops a branch for each vector takes up
@@ -4768,6 +4777,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_beyond_avx2_(const __m256i x[4],
 }
 
 MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *src, mixprec_dtype type, size_t n) {
+    const size_t lead = mixprec_lead_();
     const __m256 power = _mm256_set1_ps((float)(1 << t->shift)), split = _mm256_set1_ps((float)((1 << t->shift) - 1));
     const __m256 least_unit = _mm256_castsi256_ps(_mm256_set1_epi32(t->min_normal | 1 << 22));
     const __m256i normal = _mm256_set1_epi32(t->normal), vanishing = _mm256_set1_epi32(t->vanishing + 1);
@@ -4793,9 +4803,9 @@ MIXPREC_AVX2_ static size_t mixprec_tally_avx2_(mixprec_tally_ *t, const void *s
             const float *from = buffer;
             __m256i upper[4], *at = (__m256i *)(void *)(t->exponents + t->pending + k);
             if (type == MIXPREC_F32)
-                mixprec_ahead_(src, i + k, n, MIXPREC_UNIT_, 4);
+                mixprec_ahead_by_(lead, src, i + k, n, MIXPREC_UNIT_, 4);
             else
-                mixprec_ahead_(src, i + k, n, MIXPREC_UNIT_, 2);
+                mixprec_ahead_by_(lead, src, i + k, n, MIXPREC_UNIT_, 2);
             if (type == MIXPREC_F32)
                 from = (const float *)src + i + k;
             else if (type == MIXPREC_F16)
@@ -5772,17 +5782,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ uint32_t mixprec_most16_avx2_(__m256i x) {
 }
 
 /* As mixprec_larger_amax_, 8 at a time. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_larger_amaxes_avx2_(uint32_t *amax, __m256i codes,
-                                                                     const mixprec_dtype type) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_larger_amaxes_avx2_(uint32_t *amax, __m256i codes, mixprec_dtype type,
+                                                                     const size_t size) {
     __m256i *to = (__m256i *)(void *)amax, bits = codes;
-    if (type == MIXPREC_BF16)
+    if (size == 2 && type == MIXPREC_BF16)
         bits = _mm256_slli_epi32(codes, 16);
-    else if (type != MIXPREC_F32) {
-        uint8_t narrow[16];
-        __m128i x = _mm_packus_epi32(_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1));
-        x = type == MIXPREC_F16 ? x : _mm_packus_epi16(x, x);
-        _mm_storeu_si128((__m128i *)(void *)narrow, x);
-        bits = _mm256_castps_si256(mixprec_load8_avx2_(narrow, type));
+    else if (size < 4) {
+        const int is_e4m3 = size == 1 && type == MIXPREC_E4M3;
+        __m256i half = size == 2 ? codes
+                       : is_e4m3 ? mixprec_e4m3_shifted_avx2_(_mm256_slli_epi32(codes, 7))
+                                 : _mm256_slli_epi32(codes, 8);
+        __m256 x = _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
+        bits = _mm256_castps_si256(is_e4m3 ? _mm256_mul_ps(x, _mm256_set1_ps(256.0f)) : x);
     }
     _mm256_storeu_si256(to, _mm256_max_epu32(bits, _mm256_loadu_si256(to)));
 }
@@ -5790,16 +5801,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_larger_amaxes_avx2_(uint32_t *a
 /* Eight blocks of whole lines, or of one vector, at a time: their vectors of largest codes become one vector of eight
    codes. Quantising bf16 on Zen 5 takes 38 cycles for 64 elements in blocks of 32, 47 in blocks of 16, where one block
    by itself made that 54, 77. The last vectors of other blocks may look at elements for the second time. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, const char *x, const mixprec_dtype type,
-                                                               size_t n, size_t block) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, const char *x, mixprec_dtype type,
+                                                               const size_t size, size_t n, size_t block) {
+    const size_t lead = mixprec_lead_(), whole = block * size;
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const size_t size = mixprec_size_of_(type), whole = block * size;
     size_t count, i;
     int j;
     for (; block == 1 && n >= 8; n -= 8, x += 8 * size, amax += 8) { /* no largest one to be found in a vector */
-        const __m256 magnitudes =
-            _mm256_and_ps(mixprec_load8_avx2_(x, type), _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF)));
-        mixprec_larger_amaxes_avx2_(amax, _mm256_castps_si256(magnitudes), MIXPREC_F32);
+        __m256i codes = size == 4   ? _mm256_loadu_si256((const __m256i *)(const void *)x)
+                        : size == 2 ? _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)x))
+                                    : _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)x));
+        codes = _mm256_and_si256(codes, _mm256_set1_epi32(size == 4 ? 0x7FFFFFFF : size == 2 ? 0x7FFF : 0x7F));
+        mixprec_larger_amaxes_avx2_(amax, codes, type, size);
     }
     for (; (whole % 64 == 0 || whole == 32) && n / 8 >= block; n -= 8 * block, x += 8 * whole, amax += 8) {
         __m256i v[8];
@@ -5828,7 +5841,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
         v[0] = size < 4 ? mixprec_larger_avx2_(v[0], _mm256_srli_epi32(v[0], 16), size) : v[0];
         v[0] = size < 2 ? mixprec_larger_avx2_(v[0], _mm256_srli_epi32(v[0], 8), size) : v[0];
         v[0] = size < 4 ? _mm256_and_si256(v[0], _mm256_set1_epi32(size == 2 ? 0xFFFF : 0xFF)) : v[0];
-        mixprec_larger_amaxes_avx2_(amax, _mm256_permutevar8x32_epi32(v[0], order), type);
+        mixprec_larger_amaxes_avx2_(amax, _mm256_permutevar8x32_epi32(v[0], order), type, size);
     }
     for (; n; n -= count, x += count * size, amax++) {
         const size_t bytes = (count = mixprec_min_(n, block)) * size;
@@ -5842,7 +5855,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_amax_as_avx2_(uint32_t *amax, c
             mixprec_magnitudes_avx2_(x + mixprec_min_(32 * (size_t)j, bytes - 32), size);
         for (i = 128; i < bytes; i += 128) {
             const char *from = x + mixprec_min_(i, bytes - 128);
-            mixprec_ahead_(x, mixprec_min_(i, bytes - 128), bytes, 128, 1);
+            mixprec_ahead_by_(lead, x, mixprec_min_(i, bytes - 128), bytes, 128, 1);
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) largest[j] =
                 mixprec_larger_avx2_(largest[j], mixprec_magnitudes_avx2_(from + 32 * (size_t)j, size), size);
         }
@@ -6665,6 +6678,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
                                                                      mixprec_dtype type, size_t n,
                                                                      mixprec_reduction reduction, uint32_t magnitude,
                                                                      int centered, double center) {
+    const size_t lead = mixprec_lead_();
     const __m256 keep = _mm256_castsi256_ps(_mm256_set1_epi32((int)magnitude));
     const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), odd = _mm512_set1_epi64(1);
     const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), high = _mm512_set1_epi64(4);
@@ -6680,9 +6694,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
             sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(even, odd), sum[j + 1]);
         }
     for (i = 0; i < n; i += MIXPREC_LANES_) {
-        mixprec_ahead_(x, i, n, MIXPREC_LANES_, size);
+        mixprec_ahead_by_(lead, x, i, n, MIXPREC_LANES_, size);
         if (reduction == MIXPREC_DOT)
-            mixprec_ahead_(y, i, n, MIXPREC_LANES_, size);
+            mixprec_ahead_by_(lead, y, i, n, MIXPREC_LANES_, size);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
             __m256 p[2], q[2];
             mixprec_load_two_avx512_(p, x + (i + 8 * (size_t)j) * size, type);
@@ -6725,9 +6739,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_larger_avx512_(__m512i a, 
 /* Eight blocks at a time, as by AVX2, which does the rest. Quantising bf16 on Zen 5 takes 15.4 cycles for 64 elements
    in blocks of 128, 18 in blocks of 32 or 16, where one block by itself made that 18.5, 37, 59. Block after block: from
    DRAM f32 in blocks of 128 takes 10 to 20 % more when lines of all eight are read in turn. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_amax_as_avx512_(uint32_t *amax, const char *x,
-                                                                   const mixprec_dtype type, size_t n, size_t block) {
-    const size_t size = mixprec_size_of_(type), whole = block * size;
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_amax_as_avx512_(uint32_t *amax, const char *x, mixprec_dtype type,
+                                                                   const size_t size, size_t n, size_t block) {
+    const size_t whole = block * size;
     const __m512i magnitude = size == 4   ? _mm512_set1_epi32(0x7FFFFFFF)
                               : size == 2 ? _mm512_set1_epi16(0x7FFF)
                                           : _mm512_set1_epi8(0x7F);
@@ -6759,7 +6773,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_amax_as_avx512_(uint32_t *ama
         v[0] = size < 4 ? mixprec_larger_avx512_(v[0], _mm512_srli_epi32(v[0], 16), size) : v[0];
         v[0] = size < 2 ? mixprec_larger_avx512_(v[0], _mm512_srli_epi32(v[0], 8), size) : v[0];
         v[0] = size < 4 ? _mm512_and_si512(v[0], _mm512_set1_epi32(size == 2 ? 0xFFFF : 0xFF)) : v[0];
-        mixprec_larger_amaxes_avx2_(amax, _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, v[0])), type);
+        mixprec_larger_amaxes_avx2_(amax, _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, v[0])), type, size);
     }
     if (n)
         mixprec_amax_avx2_(amax, x, type, n, block);
@@ -7016,6 +7030,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_beyond_avx512_(const __m512i x
 }
 
 MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const void *src, mixprec_dtype type, size_t n) {
+    const size_t lead = mixprec_lead_();
     const __m512 power = _mm512_set1_ps((float)(1 << t->shift)), split = _mm512_set1_ps((float)((1 << t->shift) - 1));
     const __m512 least_unit = _mm512_castsi512_ps(_mm512_set1_epi32(t->min_normal | 1 << 22));
     const __m512i normal = _mm512_set1_epi32(t->normal), vanishing = _mm512_set1_epi32(t->vanishing);
@@ -7044,9 +7059,9 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const voi
             __m512i bits[4], upper[2];
             __m512 x[4], error[4];
             if (type == MIXPREC_F32)
-                mixprec_ahead_(src, i + k, n, 64, 4);
+                mixprec_ahead_by_(lead, src, i + k, n, 64, 4);
             else
-                mixprec_ahead_(src, i + k, n, 64, 2);
+                mixprec_ahead_by_(lead, src, i + k, n, 64, 2);
             if (type == MIXPREC_F32)
                 MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
                     mixprec_load16_avx512_((const float *)src + i + k + 16 * j, MIXPREC_F32, 0xFFFF);
@@ -7125,6 +7140,7 @@ MIXPREC_AVX512_ static size_t mixprec_tally_avx512_(mixprec_tally_ *t, const voi
 }
 
 MIXPREC_AVX512_ static size_t mixprec_tally_wide_avx512_(mixprec_tally_ *t, const double *src, size_t n) {
+    const size_t lead = mixprec_lead_();
     const mixprec_tally_wide_ p = mixprec_tally_wide_of_(t);
     const __m512d split = _mm512_set1_pd(p.split), power = _mm512_set1_pd(p.power);
     const __m512d vanishing = _mm512_set1_pd(p.vanishing), normal = _mm512_set1_pd(p.normal);
@@ -7139,7 +7155,7 @@ MIXPREC_AVX512_ static size_t mixprec_tally_wide_avx512_(mixprec_tally_ *t, cons
         const __m512i high = _mm512_set1_epi16(mixprec_tally_word_(t->high));
         __m512i words[2];
         __m512d x[8], error[8];
-        mixprec_ahead_(src, i, n, 64, sizeof *src);
+        mixprec_ahead_by_(lead, src, i, n, 64, sizeof *src);
         MIXPREC_UNROLL_ for (j = 0; j < 8; j++) x[j] = _mm512_loadu_pd(src + i + 8 * (size_t)j);
         MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
             const __m512 a = _mm512_shuffle_ps(_mm512_castpd_ps(x[4 * j]), _mm512_castpd_ps(x[4 * j + 1]), 0xDD);
@@ -10536,9 +10552,8 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_larger_neon_(uint32x4_t a, uint32x4_t b
 }
 
 /* The last vectors of a block may look at elements for the second time. */
-MIXPREC_FORCE_INLINE_ void mixprec_amax_as_neon_(uint32_t *amax, const char *x, const mixprec_dtype type, size_t n,
-                                                 size_t block) {
-    const size_t size = mixprec_size_of_(type);
+MIXPREC_FORCE_INLINE_ void mixprec_amax_as_neon_(uint32_t *amax, const char *x, mixprec_dtype type, const size_t size,
+                                                 size_t n, size_t block) {
     const uint32x4_t sign = vdupq_n_u32(size == 4 ? 0x80000000u : size == 2 ? 0x80008000u : 0x80808080u);
     size_t count, i;
     int j;
