@@ -1207,13 +1207,6 @@ int main(int argc, char **argv) {
         }
     }
     library_hide_units(0);
-    if (test_begin(pair_name("as on AMD's CPUs", MIXPREC_F32, MIXPREC_E5M2))) {
-        library_take_for_amd(1); /* AVX-512 looks it up there */
-        test_pair(MIXPREC_F32, MIXPREC_E5M2);
-        test_lengths(MIXPREC_F32, MIXPREC_E5M2);
-        library_hide_units(0);
-        test_end();
-    }
     for (i = 0; i < ORACLE_SMALL_FORMATS; i++)
         if (test_begin(pair_name("stochastic mean", oracle_formats[i].dtype, MIXPREC_F32)))
             test_unbiased(&oracle_formats[i]), test_end();
@@ -1236,12 +1229,8 @@ int main(int argc, char **argv) {
     else if (test_begin("convert: more than the caches hold")) {
         library_write_around();
         for (i = 0; i < VARIANTS; i++) {
-            int amd;
-            for (amd = 1; amd >= 0; amd--) { /* there by way of a buffer always */
-                library_take_for_amd(amd);
-                test_large(MIXPREC_F32, MIXPREC_F16, i, i ? 5 : 1);
-                test_large(MIXPREC_E4M3, MIXPREC_F32, i, i ? 5 : 1);
-            }
+            test_large(MIXPREC_F32, MIXPREC_F16, i, i ? 5 : 1);
+            test_large(MIXPREC_E4M3, MIXPREC_F32, i, i ? 5 : 1);
             test_large(MIXPREC_E2M1, MIXPREC_BF16, i, i ? 5 : 1);
             test_large(MIXPREC_F64, MIXPREC_E2M1, i, i ? 5 : 1);
         }
