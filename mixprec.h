@@ -1232,9 +1232,8 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
    src and dst together, AMD's CPUs and Intel's with AVX512_FP16 (Xeons since Sapphire Rapids) write dst around the
-   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; only these of Intel's so write the model in a step.
-   With AVX-512 they so write fp8 in mixprec_quantize, where it begins at a multiple of 4 bytes; AMD's do so only from
-   bf16 with a scale that is given.
+   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; only these of Intel's so write the model in a step and
+   fp8 in mixprec_quantize, that with AVX-512 where it begins at a multiple of 4 bytes.
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -6850,75 +6849,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
     mixprec_end_lines_avx512_(&to);
 }
 
-/* From bf16 by one factor, with AVX512_VBMI, codes can be looked up: where a product is normal, its code is that of the
-   element's fraction of 7 bits, from a table, moved by the two exponents. Up to some exponent products are less than
-   half the least subnormal number, so zero; those in between must be computed. */
-typedef struct mixprec_narrow_table_ {
-    __m512i bytes[2];  /* of a fraction times the factor's: the code, less the bits that elements bring themselves */
-    __m512i shift;     /* of elements, to those: the upper bits of the fraction and the lower ones of the exponent */
-    __m512i gain;      /* of codes by the factor's exponent */
-    __m512i vanishing; /* the largest exponent with which products are zero */
-    __m512i computed;  /* so many exponents above it must be computed */
-    int is_there;
-} mixprec_narrow_table_;
-
-MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
-                                                   mixprec_dtype src_type, size_t n, size_t block, const float *factors,
-                                                   uint32_t *amax, int around);
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ mixprec_narrow_table_ mixprec_narrow_table_of_(mixprec_dtype dst_type,
-                                                                                     const mixprec_narrow_ *p,
-                                                                                     uint32_t factor) {
-    const int exponent = (int)(factor >> 23), mantissa_bits = 7 - p->shift; /* of dst_type */
-    /* The least subnormal number is 2^(1 - bias - mantissa_bits), p->least 2^(1 - bias); a product is less than
-       2^(2 + the element's exponent + the factor's). */
-    const int vanishing = 124 - mantissa_bits + (int)(mixprec_f32_bits_(p->least) >> 23) - exponent;
-    mixprec_narrow_table_ table;
-    table.is_there = vanishing >= 0;
-    if (table.is_there) {
-        const float fraction = mixprec_f32_from_bits_(0x3F800000u | (factor & 0x7FFFFF));
-        uint16_t elements[128];
-        uint8_t codes[128];
-        int i;
-        for (i = 0; i < 128; i++)
-            elements[i] = (uint16_t)(0x3F80 + i);
-        mixprec_narrow_avx512_(codes, dst_type, elements, MIXPREC_BF16, 128, 128, &fraction, NULL, 0);
-        for (i = 0; i < 128; i++)
-            codes[i] = (uint8_t)(codes[i] - (elements[i] >> p->shift));
-        table.bytes[0] = _mm512_loadu_si512(codes);
-        table.bytes[1] = _mm512_loadu_si512(codes + 64);
-        table.shift = _mm512_set1_epi16((short)p->shift);
-        table.gain = _mm512_set1_epi8((char)((unsigned)(exponent - 127) << mantissa_bits));
-        table.vanishing = _mm512_set1_epi8((char)vanishing);
-        table.computed = _mm512_set1_epi8((char)(mantissa_bits + 2));
-    }
-    return table;
-}
-
-/* 64 codes; computes: whether some of them are wrong. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_narrow_lookup_avx512_(const __m512i x[2], const __m512i twice[2],
-                                                                            const mixprec_narrow_table_ *table,
-                                                                            int *computes) {
-    /* Where the lower and the upper bytes stand. */
-    const __m512i lower =
-        _mm512_add_epi8(_mm512_set4_epi32(0x1E1C1A18, 0x16141210, 0x0E0C0A08, 0x06040200),
-                        _mm512_mullo_epi32(_mm512_set1_epi32(0x20202020),
-                                           _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)));
-    const __m512i upper = _mm512_add_epi8(lower, _mm512_set1_epi8(1)), one = _mm512_set1_epi8(1);
-    const __m512i above = _mm512_subs_epu8(mixprec_lookup_avx512_(upper, twice[0], twice[1]), table->vanishing);
-    const __m512i code = _mm512_maskz_add_epi8(
-        _mm512_test_epi8_mask(above, above),
-        _mm512_add_epi8(
-            mixprec_lookup_avx512_(lower, _mm512_srlv_epi16(x[0], table->shift), _mm512_srlv_epi16(x[1], table->shift)),
-            table->gain),
-        mixprec_lookup_avx512_(mixprec_lookup_avx512_(lower, x[0], x[1]), table->bytes[0], table->bytes[1]));
-    *computes = _mm512_cmplt_epu8_mask(_mm512_sub_epi8(above, one), table->computed) != 0;
-    return _mm512_ternarylogic_epi32(code, mixprec_lookup_avx512_(upper, x[0], x[1]), _mm512_set1_epi8((char)0x80),
-                                     0xF8);
-}
-
-/* By the table 17 operations for 64 elements, which takes 25 % less in L2 on Zen 4 (not measured on Intel's CPUs, where
-   it is not used); else 36, of which a cycle of Zen 4 takes two: the magnitudes at even and odd places by one each, the
-   odd codes shifted beside the even ones by weights of their own, and nothing that limits them. */
+/* From bf16, by 36 operations for 64 elements, of which a cycle of Zen 4 takes two: the magnitudes at even and odd
+   places by one each, the odd codes shifted beside the even ones by weights of their own, and nothing that limits
+   them. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                        const char *src, size_t n, size_t block,
                                                                        const float *factors, uint32_t *amax,
@@ -6930,54 +6863,42 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_bf16_avx512_(uint8_t *
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), shift = _mm512_set1_epi32(p.shift);
     const __m512i exponent = _mm512_set1_epi32(0x7F800000), least = _mm512_castps_si512(_mm512_set1_ps(p.least));
     const size_t some = block < 64 ? 64 / block : 1;
-    mixprec_narrow_table_ table;
     __m512i largest = _mm512_setzero_si512();
     size_t i, end, q;
-    int j, looks_up = 0;
-    if (n >= 1024 && block >= n && mixprec_is_amd_() && mixprec_known_features_() & MIXPREC_UNIT_VBMI_) {
-        table = mixprec_narrow_table_of_(dst_type, &p, mixprec_f32_bits_(*factors));
-        looks_up = table.is_there;
-    }
+    int j;
     for (i = 0; i < n; factors += some) {
         __m512 factor[2];
         MIXPREC_UNROLL_ for (q = 0; q < 2; q++) factor[q] = _mm512_insertf32x8(
             _mm512_set1_ps(factors[2 * q * some / 4]), _mm256_set1_ps(factors[(2 * q + 1) * some / 4]), 1);
         for (end = i + mixprec_min_(n - i, some * block); i < end; i += 64) {
-            __m512i x[2], twice[2], code;
-            int computes = 1;
+            __m512i x[2], c[4], code;
             MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
+                __m512i magnitude;
                 x[j] = _mm512_loadu_si512(src + (i + 32 * (size_t)j) * 2);
-                twice[j] = _mm512_add_epi16(x[j], x[j]);
+                magnitude = _mm512_and_si512(x[j], _mm512_set1_epi16(0x7FFF));
                 if (amax)
-                    largest = _mm512_max_epu16(largest, twice[j]);
+                    largest = _mm512_max_epu16(largest, magnitude);
+                c[2 * j] = _mm512_slli_epi32(magnitude, 16);
+                c[2 * j + 1] = _mm512_and_si512(x[j], _mm512_set1_epi32(0x7FFF0000));
             }
             mixprec_fetch_avx2_((uintptr_t)(src + i * 2) + lead, 64 * 2);
-            if (looks_up)
-                code = mixprec_narrow_lookup_avx512_(x, twice, &table, &computes);
-            if (computes) {
-                __m512i c[4];
-                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
-                    const __m512i magnitude = j & 1 ? _mm512_and_si512(x[j / 2], _mm512_set1_epi32(0x7FFF0000))
-                                                    : _mm512_slli_epi32(twice[j / 2], 15);
-                    const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(magnitude), factor[j / 2]);
-                    __m512i unit = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(y), exponent), least);
-                    __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(unit), _mm512_set1_ps(p.multiplier), y);
-                    c[j] = _mm512_madd_epi16(_mm512_castps_si512(sum), j & 1 ? odd : even);
-                }
-                code = _mm512_packus_epi32(_mm512_srlv_epi32(_mm512_or_si512(c[0], c[1]), shift),
-                                           _mm512_srlv_epi32(_mm512_or_si512(c[2], c[3]), shift));
-                code =
-                    _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(x[0], x[1]), _mm512_set1_epi8((char)0x80), 0xF8);
-                code = _mm512_permutexvar_epi64(order, code);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                const __m512 y = _mm512_mul_ps(_mm512_castsi512_ps(c[j]), factor[j / 2]);
+                __m512i unit = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(y), exponent), least);
+                __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(unit), _mm512_set1_ps(p.multiplier), y);
+                c[j] = _mm512_madd_epi16(_mm512_castps_si512(sum), j & 1 ? odd : even);
             }
-            mixprec_put_lines_avx512_(&to, code);
+            code = _mm512_packus_epi32(_mm512_srlv_epi32(_mm512_or_si512(c[0], c[1]), shift),
+                                       _mm512_srlv_epi32(_mm512_or_si512(c[2], c[3]), shift));
+            code = _mm512_ternarylogic_epi32(code, _mm512_packs_epi16(x[0], x[1]), _mm512_set1_epi8((char)0x80), 0xF8);
+            mixprec_put_lines_avx512_(&to, _mm512_permutexvar_epi64(order, code));
         }
     }
     mixprec_end_lines_avx512_(&to);
     if (amax) {
-        const uint32_t twice = mixprec_most16_avx2_(
+        const uint32_t most = mixprec_most16_avx2_(
             _mm256_max_epu16(_mm512_castsi512_si256(largest), _mm512_extracti64x4_epi64(largest, 1)));
-        mixprec_larger_amax_(amax, twice >> 1, MIXPREC_BF16);
+        mixprec_larger_amax_(amax, most, MIXPREC_BF16);
     }
 }
 
@@ -12844,10 +12765,8 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     s.d = d;
     s.kernels = kernels;
     s.block = block_columns;
-    /* On AMD only bf16 with a scale that is given, which takes 15 to 25 % less so on Zen 4; f16 takes up to 10 %
-       longer, f32 in blocks of 128 10 to 35 %. */
-    s.around = narrows && ((d->scale && src_type == MIXPREC_BF16) || mixprec_in_dram_(bytes)) &&
-               mixprec_streams_(kernels, bytes);
+    /* Not on AMD: on Zen 4 f32 in blocks of 128 takes 10 to 35 % longer so, bf16 up to 10 %. */
+    s.around = narrows && mixprec_in_dram_(bytes) && mixprec_streams_(kernels, bytes);
     for (s.row = 0; s.row < d->rows; s.row += block_rows) {
         s.rows = mixprec_min_(d->rows - s.row, block_rows);
         for (s.first = 0; s.first < d->columns; s.first += s.width) {
