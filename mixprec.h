@@ -2218,11 +2218,11 @@ typedef struct mixprec_kernels_ {
     void (*load_odd)(float *dst, const double *src, size_t n);
     /* Any dtype but f32 from fp32; to f64 exact. */
     void (*store)(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how);
-    /* dst = src * factor; returns whether src or dst has an Inf or NaN. */
-    int (*unscale)(float *dst, const float *src, size_t n, float factor);
-    /* Copies any `bytes` around the caches, before what is written after a call of `fence`, faster where src begins a
-       line of the cache; and prefetches `next_bytes` from `next` on into L2, perhaps outside of all arrays. May be
-       NULL. */
+    /* dst = src * factor; returns whether src or dst has an Inf or NaN. `around`: see mixprec_how_. */
+    int (*unscale)(float *dst, const float *src, size_t n, float factor, int around);
+    /* Copies any `bytes`, also 0, around the caches, before what is written after a call of `fence`, faster where src
+       begins a line of the cache; and prefetches `next_bytes` from `next` on into L2, perhaps outside of all arrays.
+       May be NULL. */
     void (*stream)(void *dst, const void *src, size_t bytes, const void *next, size_t next_bytes);
     void (*fence)(void); /* NULL where `stream` is */
 #ifndef MIXPREC_NO_CONVERT
@@ -2910,7 +2910,7 @@ MIXPREC_INLINE double mixprec_sqrt_f64_(double x) {
 #define MIXPREC_UNIT_AMD_ 0x2000   /* what is read once is better prefetched past L2, to L1 alone */
 #define MIXPREC_UNIT_AMX_ 0x4000   /* AMX-BF16, its registers saved by the system; not once it has refused them */
 #define MIXPREC_UNIT_AMX_ALLOWED_ 0x8000 /* and this process may use them */
-#define MIXPREC_UNIT_NEAR_ 0x10000       /* what is only read is better prefetched by a few lines than by a page */
+#define MIXPREC_UNIT_NEAR_ 0x10000       /* what is only read is better prefetched a few lines ahead than a page */
 
 #if defined(MIXPREC_HAS_AVX2_)
 static void mixprec_cpuid_(unsigned leaf, unsigned subleaf, unsigned r[4]) {
@@ -2970,7 +2970,7 @@ static int mixprec_detect_(void) {
     amd = r[1] == 0x68747541 && r[3] == 0x69746E65 && r[2] == 0x444D4163 ? MIXPREC_UNIT_AMD_ : 0; /* AuthenticAMD */
     mixprec_cpuid_(1, 0, r);
     leaf1_c = r[2];
-    if (amd && (r[0] >> 20 & 0xFF) < 11) /* families up to 25, which Zen 4 is of; Zen 5 has not been measured */
+    if (amd && (r[0] >> 20 & 0xFF) < 26 - 15) /* before family 26: Zen 4, where it was measured, is 25, Zen 5 is 26 */
         amd |= MIXPREC_UNIT_NEAR_;
     mixprec_cpuid_(7, 0, r);
     subleaves = r[0];
@@ -3255,9 +3255,10 @@ MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const floa
         }
 }
 
-static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor) {
+static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor, int around) {
     uint32_t found = 0;
     size_t i;
+    (void)around;
     for (i = 0; i < n; i++) {
         dst[i] = mixprec_times_f32_(src[i], factor); /* Inf stays Inf: the factor is neither 0 nor Inf */
         found |= (mixprec_f32_bits_(dst[i]) & 0x7FFFFFFFu) >= 0x7F800000u;
@@ -3637,25 +3638,26 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_fetch_avx2_(uintptr_t address, 
             _mm_prefetch((const char *)(address + line), _MM_HINT_T1);
 }
 
-/* Prefetches, `lead` bytes ahead, what follows the `step` numbers of `size` bytes from src[i] on, of n. */
+/* For the `step` numbers of `size` bytes from src[i] on, of n, prefetches as many that come `lead` bytes later; not in
+   arrays of less than a page. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_by_(size_t lead, const void *src, size_t i, size_t n,
                                                            const size_t step, const size_t size) {
     if (n * size > 4096)
         mixprec_fetch_avx2_((uintptr_t)src + i * size + lead, step * size);
 }
 
-/* A page ahead it is past the end of one, where the hardware stops. Two pages ahead, on Zen 5, narrowing to fp8 in DRAM
-   took 17 % less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32 nothing.
-   On Emerald Rapids fp8 takes 20 % less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. What goes around
-   the caches by way of a buffer comes a page at most at a time and is prefetched already. */
+/* A page ahead: where the hardware prefetches, it stops at the end of one. Two pages ahead, on Zen 5, narrowing to fp8
+   in DRAM took 17 % less, to bf16 6 %, norms of 16 bits 15 %; narrowing to f16, whose loop is short, and norms of f32
+   nothing. On Emerald Rapids fp8 takes 20 % less, norms of f32 20 %, of 16 bits 25 %, statistics 20 to 25 %. What goes
+   around the caches by way of a buffer comes a page at most at a time and is prefetched already. */
 #define MIXPREC_AHEAD_ 4096
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_ahead_(const void *src, size_t i, size_t n, const size_t step,
                                                         const size_t size) {
     mixprec_ahead_by_(MIXPREC_AHEAD_, src, i, n, step, size);
 }
 
-/* Where nothing is written, Zen 4 does best with six lines: norms, statistics and amax in DRAM take 5 to 20 % less so
-   than a page ahead, dot products 25 %. */
+/* The lead where nothing is written. On Zen 4 six lines are best: with them norms, statistics and amax in DRAM take 5
+   to 20 % less than a page ahead, dot products 25 %. */
 MIXPREC_INLINE size_t mixprec_lead_(void) {
     return mixprec_known_features_() & MIXPREC_UNIT_NEAR_ ? 384 : MIXPREC_AHEAD_;
 }
@@ -4481,16 +4483,23 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     }
 }
 
-MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, size_t n, float factor) {
+MIXPREC_AVX2_ static int mixprec_unscale_avx2_(float *dst, const float *src, size_t n, float factor, int around) {
     const __m256i exponent = _mm256_set1_epi32(0x7F800000);
     __m256i found = _mm256_setzero_si256();
     size_t i;
-    for (i = 0; i < n; i += 8) {
-        __m256 x = _mm256_mul_ps(_mm256_loadu_ps(src + i), _mm256_set1_ps(factor));
-        __m256i bits = _mm256_castps_si256(x);
-        MIXPREC_UNKNOWN_CLASS_("+x", bits);
-        _mm256_storeu_ps(dst + i, x);
-        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(bits, exponent), exponent));
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m256 x[4];
+        if (around)
+            mixprec_ahead_(src, i, n, 32, sizeof *src);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m256i bits;
+            x[j] = _mm256_mul_ps(_mm256_loadu_ps(src + i + 8 * j), _mm256_set1_ps(factor));
+            bits = _mm256_castps_si256(x[j]);
+            MIXPREC_UNKNOWN_CLASS_("+x", bits);
+            found = _mm256_or_si256(found, _mm256_cmpeq_epi32(_mm256_and_si256(bits, exponent), exponent));
+        }
+        mixprec_put4_avx2_(dst + i, x, around);
     }
     return !_mm256_testz_si256(found, found);
 }
@@ -6077,11 +6086,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512 mixprec_range_avx512_(__m512 x, __m
 
 MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mixprec_dtype type, size_t n,
                                                  int around) {
-    const uint64_t *table = mixprec_fp8_table_(type);
+    /* e5m2 goes by way of half precision: in L1 .12 cycles on Emerald Rapids, .15 on Zen 4; by its table .17, .16. */
+    const uint64_t *table = type == MIXPREC_E4M3 ? mixprec_fp8_table_(type) : NULL;
     size_t i, j;
-    /* Not e5m2: in L1 it takes .17 cycles by its table on Emerald Rapids, .12 by way of half precision; .16 and .15 on
-       Zen 4. */
-    if (table && type == MIXPREC_E4M3) {
+    if (table) {
         __m512i registers[4];
         mixprec_fp8_registers_avx512_(registers, table);
         for (i = 0; i < n; i += 64)
@@ -6646,16 +6654,23 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     }
 }
 
-MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor) {
+MIXPREC_AVX512_ static int mixprec_unscale_avx512_(float *dst, const float *src, size_t n, float factor, int around) {
     const __m512i exponent = _mm512_set1_epi32(0x7F800000);
     __mmask16 found = 0;
     size_t i;
-    for (i = 0; i < n; i += 16) {
-        __m512 x = _mm512_mul_ps(_mm512_loadu_ps(src + i), _mm512_set1_ps(factor));
-        __m512i bits = _mm512_castps_si512(x);
-        MIXPREC_UNKNOWN_CLASS_("+v", bits);
-        _mm512_storeu_ps(dst + i, x);
-        found = (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(bits, exponent), exponent));
+    int j;
+    for (i = 0; i < n; i += 64) {
+        __m512 x[4];
+        if (around)
+            mixprec_ahead_(src, i, n, 64, sizeof *src);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            __m512i bits;
+            x[j] = _mm512_mul_ps(_mm512_loadu_ps(src + i + 16 * j), _mm512_set1_ps(factor));
+            bits = _mm512_castps_si512(x[j]);
+            MIXPREC_UNKNOWN_CLASS_("+v", bits);
+            found = (__mmask16)(found | _mm512_cmpeq_epi32_mask(_mm512_and_si512(bits, exponent), exponent));
+        }
+        mixprec_put4_avx512_(dst + i, x, around);
     }
     return found != 0;
 }
@@ -9731,10 +9746,11 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
     }
 }
 
-static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float factor) {
+static int mixprec_unscale_neon_(float *dst, const float *src, size_t n, float factor, int around) {
     const uint32x4_t exponent = vdupq_n_u32(0x7F800000);
     uint32x4_t found = vdupq_n_u32(0);
     size_t i;
+    (void)around;
     for (i = 0; i < n; i += 4) {
         float32x4_t x = vmulq_n_f32(vld1q_f32(src + i), factor);
         uint32x4_t bits = vreinterpretq_u32_f32(x);
@@ -10788,7 +10804,7 @@ static void mixprec_scale_f32_(float *dst, const float *src, size_t n, float fac
 static void mixprec_scale_(const mixprec_kernels_ *kernels, float *dst, const float *src, size_t n, float factor) {
     size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     if (whole)
-        kernels->unscale(dst, src, whole, factor);
+        kernels->unscale(dst, src, whole, factor, 0);
     mixprec_scale_f32_(dst + whole, src + whole, n - whole, factor);
 }
 static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double factor) {
@@ -10893,10 +10909,10 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 }
 
 #ifndef MIXPREC_NO_CONVERT
-/* As mixprec_convert_run_, of different arrays, where one kernel does it all and may write around the caches itself,
-   line by line, where the bursts of a buffer keep loads waiting: from DRAM that takes 20 to 25 % less to 16 and 8 bits
-   on Emerald Rapids, 5 to 25 % less to f32 and f64, on Zen 4 10 to 35 % less. The elements up to the last whole
-   MIXPREC_UNIT_: returns how many, 0 where that does not suit. */
+/* As mixprec_convert_run_, of different arrays, the elements up to the last whole MIXPREC_UNIT_, if one kernel does it
+   all and may write around the caches itself: returns how many, else 0. Line by line, for bursts from a buffer keep
+   loads waiting: from DRAM Emerald Rapids takes 20 to 25 % less to 16 and 8 bits and 5 to 25 % less to f32 and f64,
+   Zen 4 up to 35 % less. */
 static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type,
                                      const char *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
                                      float scale) {
@@ -10921,12 +10937,12 @@ static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst,
     return head + whole;
 }
 
-/* As mixprec_convert_run_, of different arrays and by way of a buffer. After its own work each block asks for the next
-   one's source, no more: on Zen 4 fp8 from f32 takes 1.6 to 1.7 times as long where the request is a quarter of a block
-   further ahead, perhaps as L2 is then not asked for lines in the order of their addresses; 1.1 times where it reaches
-   L1. On Emerald Rapids a page further ahead is better (to 16 bits 10 to 15 %, fp8 5 %), but no request at all where
-   stochastic rounding takes longer than memory: it delays that (10 to 25 %). Blocks of 512 bytes take 10 to 25 % longer
-   to f32, those of 2048 10 to 35 % to fp8. */
+/* As mixprec_convert_run_, of different arrays; what mixprec_convert_lines_ leaves goes by way of a buffer. After its
+   own work each block asks for the next one's source, no more: on Zen 4 fp8 from f32 took 1.6 to 1.7 times as long
+   where the request was a quarter of a block further ahead, perhaps as L2 was then not asked for lines in the order of
+   their addresses; 1.1 times where it reached L1. On Emerald Rapids a page further ahead is better (to 16 bits 10 to 15
+   %, fp8 5 %), but no request at all where stochastic rounding takes longer than memory: it delays that (10 to 25 %).
+   Blocks of 512 bytes take 10 to 25 % longer to f32, those of 2048 10 to 35 % to fp8. */
 #define MIXPREC_AROUND_BLOCK_ 1024
 static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
                                     mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
@@ -12765,7 +12781,8 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     s.d = d;
     s.kernels = kernels;
     s.block = block_columns;
-    /* Not on AMD: on Zen 4 f32 in blocks of 128 takes 10 to 35 % longer so, bf16 up to 10 %. */
+    /* mixprec_in_dram_: not on AMD. On Zen 4 f32 in blocks of 128 takes 10 to 35 % longer around the caches, bf16 up to
+       10 %. */
     s.around = narrows && mixprec_in_dram_(bytes) && mixprec_streams_(kernels, bytes);
     for (s.row = 0; s.row < d->rows; s.row += block_rows) {
         s.rows = mixprec_min_(d->rows - s.row, block_rows);
@@ -12863,33 +12880,39 @@ static int mixprec_is_factor_(double x) {
     return bits >= (uint64_t)1 << 52 && bits < (uint64_t)0x7FF << 52;
 }
 
-MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, float *dst, const void *grad,
+/* Any n of f32, else at most MIXPREC_BLOCK_. */
+MIXPREC_INLINE int mixprec_unscale_some_(const mixprec_kernels_ *kernels, float *dst, const char *grad,
+                                         mixprec_dtype type, size_t n, float factor, int around) {
+    const size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    const float *from = (const float *)(const void *)grad;
+    float block[MIXPREC_BLOCK_];
+    int found = 0;
+    if (type != MIXPREC_F32) {
+        mixprec_load_(kernels, block, grad, type, n);
+        from = block;
+    }
+    if (whole)
+        found = kernels->unscale(dst, from, whole, factor, around);
+    return found | mixprec_unscale_c_(dst + whole, from + whole, n - whole, factor, 0);
+}
+MIXPREC_NOINLINE_ int mixprec_unscale_run_(const mixprec_kernels_ *kernels, float *dst, const char *grad,
                                            mixprec_dtype type, size_t n, float scale) {
     const float factor = mixprec_to_f32_(1.0 / (double)scale);
-    const size_t size = mixprec_size_of_(type);
-    const int around = dst != (const float *)grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
-    /* Of f32 not 1 KB: where that is how far dst is ahead of grad, modulo 4 KB, which it rather is than 768 bytes,
-       loads seem to wait for the stores of the block before. On Zen 4 all takes 10 to 75 % longer. */
-    const size_t most = around && type == MIXPREC_F32 && MIXPREC_BLOCK_ == 256 ? 192 : MIXPREC_BLOCK_;
-    float room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(float)], *block = (float *)(void *)mixprec_line_(room);
-    size_t i, count;
+    const size_t size = mixprec_size_of_(type), most = type == MIXPREC_F32 ? n : MIXPREC_BLOCK_;
+    const int around = (const char *)dst != grad && mixprec_streams_(kernels, n * (size + sizeof *dst));
+    size_t i = 0, count;
     int found = 0;
-    for (i = 0; i < n; i += count) {
-        const char *src = (const char *)grad + i * size;
-        const float *from = block;
-        float *to = around ? block : dst + i;
-        size_t whole;
-        count = type == MIXPREC_F32 && !around ? n : mixprec_min_(n - i, most);
-        if (type == MIXPREC_F32)
-            from = (const float *)(const void *)src;
-        else
-            mixprec_load_(kernels, block, src, type, count);
-        whole = count / MIXPREC_UNIT_ * MIXPREC_UNIT_;
-        if (whole)
-            found |= kernels->unscale(to, from, whole, factor);
-        found |= mixprec_unscale_c_(to + whole, from + whole, count - whole, factor);
-        if (around)
-            kernels->stream(dst + i, block, count * sizeof *dst, src + count * size, count * size);
+    if (around) { /* what comes before dst's first whole line */
+        i = (0 - (uintptr_t)dst) % MIXPREC_ALIGN_ / sizeof *dst;
+        found = mixprec_unscale_some_(kernels, dst, grad, type, i, factor, 0);
+    }
+    for (; i < n; i += count) {
+        const char *next = grad + i * size;
+        count = mixprec_min_(n - i, most);
+        found |= mixprec_unscale_some_(kernels, dst + i, next, type, count, factor, around);
+        next += count * size;
+        if (around && type != MIXPREC_F32) /* writes nothing, only asks for what comes next */
+            kernels->stream(dst, dst, 0, next, count * size);
     }
     if (around)
         kernels->fence();
@@ -16104,7 +16127,7 @@ MIXPREC_API int mixprec_scaler_unscale_ex(mixprec_scaler *scaler, float *dst, co
     if (!(dst == grad && dtype == MIXPREC_F32) && mixprec_overlap_(dst, n * sizeof *dst, grad, n * size))
         return -(int)MIXPREC_ERR_OVERLAP;
     environment = mixprec_fp_begin_();
-    found = mixprec_unscale_run_(kernels, dst, grad, dtype, n, scaler->scale);
+    found = mixprec_unscale_run_(kernels, dst, (const char *)grad, dtype, n, scaler->scale);
     mixprec_fp_end_(environment);
     scaler->found_inf |= found;
     return found;

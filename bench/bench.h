@@ -89,8 +89,8 @@ const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator); /* f32 o
 const bench_limit *bench_read_limit(void);                              /* DRAM, in bytes */
 const bench_limit *bench_clock_limit(void);                             /* dependent additions, in cycles */
 
-/* Calls that share arrays in DRAM, of so many bytes in all: each of more than caches hold, so that the library writes
-   around them where it would. */
+/* So many calls share arrays in DRAM of bench_parts_bytes() in all. Each moves more than caches hold, so that the
+   library writes around them where it would; not with --quick. */
 #define BENCH_PARTS 6
 size_t bench_parts_bytes(void);
 
