@@ -10940,9 +10940,9 @@ static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst,
 /* As mixprec_convert_run_, of different arrays; what mixprec_convert_lines_ leaves goes by way of a buffer. After its
    own work each block asks for the next one's source, no more: on Zen 4 fp8 from f32 took 1.6 to 1.7 times as long
    where the request was a quarter of a block further ahead, perhaps as L2 was then not asked for lines in the order of
-   their addresses; 1.1 times where it reached L1. On Emerald Rapids a page further ahead is better (to 16 bits 10 to 15
-   %, fp8 5 %), but no request at all where stochastic rounding takes longer than memory: it delays that (10 to 25 %).
-   Blocks of 512 bytes take 10 to 25 % longer to f32, those of 2048 10 to 35 % to fp8. */
+   their addresses; 1.1 times where it reached L1. On Emerald Rapids a page further ahead is better (to 16 bits 10 to
+   15 %, fp8 5 %), but no request at all where stochastic rounding takes longer than memory: it delays that (10 to
+   25 %). Blocks of 512 bytes take 10 to 25 % longer to f32, those of 2048 10 to 35 % to fp8. */
 #define MIXPREC_AROUND_BLOCK_ 1024
 static void mixprec_convert_around_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type, const char *src,
                                     mixprec_dtype src_type, size_t n, const mixprec_how_ *options, float scale) {
@@ -12880,12 +12880,12 @@ static int mixprec_is_factor_(double x) {
     return bits >= (uint64_t)1 << 52 && bits < (uint64_t)0x7FF << 52;
 }
 
-/* Any n of f32, else at most MIXPREC_BLOCK_. */
-MIXPREC_INLINE int mixprec_unscale_some_(const mixprec_kernels_ *kernels, float *dst, const char *grad,
-                                         mixprec_dtype type, size_t n, float factor, int around) {
+/* Any n of f32, else at most MIXPREC_BLOCK_: of these a call each would take 15 % longer in L2. */
+MIXPREC_FORCE_INLINE_ int mixprec_unscale_some_(const mixprec_kernels_ *kernels, float *dst, const char *grad,
+                                                mixprec_dtype type, size_t n, float factor, int around) {
     const size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
     const float *from = (const float *)(const void *)grad;
-    float block[MIXPREC_BLOCK_];
+    float room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(float)], *block = (float *)(void *)mixprec_line_(room);
     int found = 0;
     if (type != MIXPREC_F32) {
         mixprec_load_(kernels, block, grad, type, n);
