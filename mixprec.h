@@ -1846,6 +1846,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #define MIXPREC_FLATTEN_ static __attribute__((noinline, flatten, unused))
 #if defined(__clang__)
 #define MIXPREC_UNROLL_ _Pragma("clang loop unroll(full)")
+#elif defined(__CUDACC__) /* nvcc does not know gcc's pragmas, and says so a thousand times */
+#define MIXPREC_UNROLL_
 #else
 #define MIXPREC_UNROLL_ _Pragma("GCC unroll 16")
 #define MIXPREC_INDEPENDENT_ _Pragma("GCC ivdep") /* no iteration needs what an earlier one has written */
@@ -2931,8 +2933,8 @@ static unsigned mixprec_xcr0_(void) {
 #if defined(_MSC_VER) && !defined(__clang__)
     return (unsigned)_xgetbv(0);
 #else
-    unsigned low, high;
-    __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    unsigned low;
+    __asm__ __volatile__("xgetbv" : "=a"(low) : "c"(0) : "edx");
     return low;
 #endif
 }

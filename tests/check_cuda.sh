@@ -228,6 +228,9 @@ if [ -f "$work/sm_80.o" ]; then
         esac
     fi
 fi
+printf '#define MIXPREC_IMPLEMENTATION\n#include "../../mixprec.h"\n' >"$work/cpu.cu"
+check "cuda: the CPU's functions in a .cu file, without a warning" \
+    nvcc -std=c++14 -arch=sm_75 -Werror all-warnings -Xcompiler -Wall,-Wextra -c -o "$work/cpu.o" "$work/cpu.cu"
 check "cuda: the same with relocatable device code" sh -c "
     nvcc -std=c++14 -arch=sm_75 -rdc=true -Werror all-warnings -c -o $work/all_rdc.o $work/all.cu &&
     nvcc -std=c++14 -arch=sm_75 -rdc=true -Werror all-warnings -c -o $work/user_rdc.o $work/user.cu &&
