@@ -848,8 +848,7 @@ MIXPREC_CUDA_WMMA_LOAD_(tf32, b, "col.m16n16k8.shared.tf32")
 /* [CUDA-ARRAY] Kernels over arrays and lists of tensors                                                              */
 /* ================================================================================================================== */
 
-/* Five dtypes end here: eight neighbouring elements to and from fp32. Vectors where `whole` (all eight exist and the
-   array is aligned to 16 bytes, i being a multiple of 8), else one by one. */
+/* Five dtypes end here. */
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_decode_(uint32_t code, mixprec_dtype type) {
     if (type == MIXPREC_F32)
@@ -892,54 +891,6 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_element_plain_(const void *base, size_t 
                        : ((const uint8_t *)base)[i];
 }
 
-MIXPREC_CUDA_DEV_ void mixprec_cuda_load8_(float (&v)[8], const void *base, mixprec_dtype type, size_t i, int count,
-                                           bool whole) {
-    size_t size = mixprec_cuda_size_(type);
-    if (whole && size == 4) {
-        const float4 *p = (const float4 *)((const float *)base + i);
-        float4 low = p[0], high = p[1];
-        v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w;
-        v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
-        return;
-    }
-    if (whole) { /* at full speed unless there is a NaN */
-        uint32_t words[4];
-        if (size == 2) {
-            uint4 x = *(const uint4 *)((const uint16_t *)base + i);
-            words[0] = x.x, words[1] = x.y, words[2] = x.z, words[3] = x.w;
-        } else {
-            uint2 x = *(const uint2 *)((const uint8_t *)base + i);
-            words[0] = x.x, words[1] = x.x >> 16, words[2] = x.y, words[3] = x.y >> 16;
-        }
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            if (size == 1)
-                words[w] = mixprec_cuda_fp8x2_(words[w], type == MIXPREC_E5M2);
-            bool wide = type == MIXPREC_BF16;
-            v[2 * w] = wide ? mixprec_cuda_float_(words[w] << 16) : mixprec_cuda_cvt_f16_(words[w] & 0xFFFF);
-            v[2 * w + 1] = wide ? mixprec_cuda_float_(words[w] & 0xFFFF0000u) : mixprec_cuda_cvt_f16_(words[w] >> 16);
-        }
-        if (!mixprec_cuda_any_nan_(v))
-            return;
-    }
-    uint32_t code[8];
-#pragma unroll
-    for (int e = 0; e < 8; e++) {
-        code[e] = e < count ? mixprec_cuda_element_plain_(base, size, i + e) : 0;
-        v[e] = mixprec_cuda_float_(code[e]);
-    }
-    if (size == 4)
-        return;
-#pragma unroll 1 /* one copy of what is long and rare, past which the eight go round */
-    for (int e = 0; e < 8; e++) {
-        float first = mixprec_cuda_decode_(code[0], type);
-#pragma unroll
-        for (int next = 1; next < 8; next++)
-            code[next - 1] = code[next], v[next - 1] = v[next];
-        v[7] = first;
-    }
-}
-
 MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint32_t code) {
     if (size == 4)
         ((uint32_t *)base)[i] = code;
@@ -949,54 +900,89 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_put_(void *base, size_t size, size_t i, uint
         ((uint8_t *)base)[i] = (uint8_t)code;
 }
 
-MIXPREC_CUDA_DEV_ void mixprec_cuda_store_codes_(void *base, size_t size, size_t i, int count, bool whole,
-                                                 const uint32_t (&code)[8]) {
-    if (whole && size == 4) {
-        uint4 *p = (uint4 *)((uint32_t *)base + i);
-        p[0] = make_uint4(code[0], code[1], code[2], code[3]);
-        p[1] = make_uint4(code[4], code[5], code[6], code[7]);
-    } else if (whole && size == 2) {
-        *(uint4 *)((uint16_t *)base + i) = make_uint4(code[0] | code[1] << 16, code[2] | code[3] << 16,
-                                                      code[4] | code[5] << 16, code[6] | code[7] << 16);
-    } else if (whole) {
-        *(uint2 *)((uint8_t *)base + i) = make_uint2(code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24,
-                                                     code[4] | code[5] << 8 | code[6] << 16 | code[7] << 24);
+/* A thread's part of an array is units of eight elements, four from i on and four from i + gap on. Where all of them
+   are there and aligned for vectors, a kernel reads all of its units first, with nothing between the loads that would
+   wait for one, and works on them in registers. A thread that then meets what the instructions get wrong, NaN above
+   all, has not written yet, and takes its elements again, one after the other, as those that are ragged or not aligned:
+   exactly, and slowly. Codes are packed: a unit is 8 words of f32, 4 of 16-bit or 2 of 8-bit elements. */
+
+/* Of an array, where the lanes of a warp are four elements apart: neighbours meet, whatever the size of an element. */
+#define MIXPREC_CUDA_GAP_ 128
+
+template <int size, int gap>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_read8_(uint32_t (&raw)[8], const void *base, size_t i) {
+    if (size == 4) {
+        uint4 low = *(const uint4 *)((const uint32_t *)base + i);
+        uint4 high = *(const uint4 *)((const uint32_t *)base + i + gap);
+        raw[0] = low.x, raw[1] = low.y, raw[2] = low.z, raw[3] = low.w;
+        raw[4] = high.x, raw[5] = high.y, raw[6] = high.z, raw[7] = high.w;
+    } else if (size == 2 && gap == 4) {
+        uint4 x = *(const uint4 *)((const uint16_t *)base + i);
+        raw[0] = x.x, raw[1] = x.y, raw[2] = x.z, raw[3] = x.w;
+    } else if (size == 2) {
+        uint2 low = *(const uint2 *)((const uint16_t *)base + i);
+        uint2 high = *(const uint2 *)((const uint16_t *)base + i + gap);
+        raw[0] = low.x, raw[1] = low.y, raw[2] = high.x, raw[3] = high.y;
+    } else if (gap == 4) {
+        uint2 x = *(const uint2 *)((const uint8_t *)base + i);
+        raw[0] = x.x, raw[1] = x.y;
     } else {
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            if (e < count)
-                mixprec_cuda_put_(base, size, i + e, code[e]);
+        raw[0] = *(const uint32_t *)(const void *)((const uint8_t *)base + i);
+        raw[1] = *(const uint32_t *)(const void *)((const uint8_t *)base + i + gap);
+    }
+}
+template <int size, int gap>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_write8_(void *base, size_t i, const uint32_t (&raw)[8]) {
+    if (size == 4) {
+        *(uint4 *)((uint32_t *)base + i) = make_uint4(raw[0], raw[1], raw[2], raw[3]);
+        *(uint4 *)((uint32_t *)base + i + gap) = make_uint4(raw[4], raw[5], raw[6], raw[7]);
+    } else if (size == 2 && gap == 4) {
+        *(uint4 *)((uint16_t *)base + i) = make_uint4(raw[0], raw[1], raw[2], raw[3]);
+    } else if (size == 2) {
+        *(uint2 *)((uint16_t *)base + i) = make_uint2(raw[0], raw[1]);
+        *(uint2 *)((uint16_t *)base + i + gap) = make_uint2(raw[2], raw[3]);
+    } else if (gap == 4) {
+        *(uint2 *)((uint8_t *)base + i) = make_uint2(raw[0], raw[1]);
+    } else {
+        *(uint32_t *)(void *)((uint8_t *)base + i) = raw[0];
+        *(uint32_t *)(void *)((uint8_t *)base + i + gap) = raw[1];
     }
 }
 
-/* mixprec_random_bits of index .. index + 7. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_random8_(uint32_t (&random)[8], uint64_t seed, uint64_t index) {
-    uint32_t even, odd, next;
-    mixprec_cuda_random_pair_(even, odd, seed, index >> 1);
+/* A unit by instructions, f16 and fp8 without a NaN. A NaN of bf16 and f32 keeps its bits, and becomes quiet where it
+   is encoded. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_widen8_(float (&v)[8], const uint32_t (&raw)[8], mixprec_dtype type) {
 #pragma unroll
-    for (int e = 0; e < 8; e += 2) {
-        random[e] = (index & 1) ? odd : even;
-        random[e + 1] = odd;
-        if (e < 6 || (index & 1)) {
-            mixprec_cuda_random_pair_(even, next, seed, (index + (uint64_t)e + 2) >> 1);
-            random[e + 1] = (index & 1) ? even : odd;
-            odd = next;
-        }
+    for (int w = 0; w < 4; w++) {
+        uint32_t pair = raw[w];
+        if (mixprec_cuda_size_(type) == 1)
+            pair = mixprec_cuda_fp8x2_(raw[w / 2] >> (w % 2 * 16), type == MIXPREC_E5M2);
+        v[2 * w] = type == MIXPREC_F32    ? mixprec_cuda_float_(raw[2 * w])
+                   : type == MIXPREC_BF16 ? mixprec_cuda_float_(pair << 16)
+                                          : mixprec_cuda_cvt_f16_(pair & 0xFFFF);
+        v[2 * w + 1] = type == MIXPREC_F32    ? mixprec_cuda_float_(raw[2 * w + 1])
+                       : type == MIXPREC_BF16 ? mixprec_cuda_float_(pair & 0xFFFF0000u)
+                                              : mixprec_cuda_cvt_f16_(pair >> 16);
     }
+}
+/* mixprec_random_bits of index .. index + 3. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_random4_(uint32_t *random, uint64_t seed, uint64_t index) {
+    uint32_t pair[6];
+    mixprec_cuda_random_pair_(pair[0], pair[1], seed, index >> 1);
+    mixprec_cuda_random_pair_(pair[2], pair[3], seed, (index >> 1) + 1);
+    if (index & 1)
+        mixprec_cuda_random_pair_(pair[4], pair[5], seed, (index >> 1) + 2);
+    else
+        pair[4] = 0;
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        random[e] = (index & 1) ? pair[e + 1] : pair[e];
 }
 
 /* x times factor; a NaN as it is, where the instruction would give its own. */
 MIXPREC_CUDA_DEV_ float mixprec_cuda_scaled_(float x, float factor) {
     return (mixprec_cuda_bits_(x) & 0x7FFFFFFFu) > 0x7F800000u ? x : mixprec_cuda_mul_(x, factor);
 }
-
-MIXPREC_CUDA_DEV_ void mixprec_cuda_scale8_(float (&v)[8], float factor) {
-    bool nan = mixprec_cuda_any_nan_(v);
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        v[e] = nan ? mixprec_cuda_scaled_(v[e], factor) : mixprec_cuda_mul_(v[e], factor);
-}
-
 /* f32 to f32: a NaN becomes quiet, and saturating replaces Inf. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_f32_(uint32_t bits, mixprec_overflow overflow) {
     uint32_t magnitude = bits & 0x7FFFFFFFu;
@@ -1005,99 +991,202 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_f32_(uint32_t bits, mixprec_overflo
                                                                                : bits;
 }
 
-/* Eight floats to the codes of a type, to nearest even: by instructions where there are such and none of the eight
-   overflows (which saturates in fp8, and gives Inf in f16 and bf16) or is NaN. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
-                                            mixprec_overflow overflow) {
-    const mixprec_layout_ layout = mixprec_cuda_layout_(type);
-    if (type == MIXPREC_F32) {
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            code[e] = mixprec_cuda_code_f32_(mixprec_cuda_bits_(v[e]), overflow);
-        return;
+/* How floats become the codes of an array: see mixprec_convert_options. Element i draws the random bits offset + i. */
+typedef struct mixprec_cuda_rounding_ {
+    mixprec_round round;
+    mixprec_overflow overflow;
+    uint64_t seed, offset;
+} mixprec_cuda_rounding_;
+
+/* The statement, in which `constant` is the type: one copy for each, and nothing of the formats' table at run time. */
+#define MIXPREC_CUDA_BY_TYPE_(type, statement)                                                                         \
+    do {                                                                                                               \
+        MIXPREC_CUDA_CASE_(type, MIXPREC_F32, statement)                                                               \
+        MIXPREC_CUDA_CASE_(type, MIXPREC_F16, statement)                                                               \
+        MIXPREC_CUDA_CASE_(type, MIXPREC_BF16, statement)                                                              \
+        MIXPREC_CUDA_CASE_(type, MIXPREC_E4M3, statement)                                                              \
+        MIXPREC_CUDA_CASE_(type, MIXPREC_E5M2, statement)                                                              \
+    } while (0)
+#define MIXPREC_CUDA_CASE_(type, dtype, statement)                                                                     \
+    if (type == dtype) {                                                                                               \
+        const mixprec_dtype constant = dtype;                                                                          \
+        statement;                                                                                                     \
     }
-    if (mixprec_cuda_has_cvt_(type)) {
-        const uint32_t bits = mixprec_cuda_size_(type) == 2 ? 16 : 8, mask = (1u << bits) - 1;
-        bool simple = overflow == (bits == 16 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE);
-        float limit = mixprec_cuda_float_(simple ? 0x7F800000u : mixprec_cuda_widen_(layout.max_code, layout));
-        if (!mixprec_cuda_any_above_(v, limit)) {
-#define MIXPREC_CUDA_CASE_(dtype)                                                                                      \
-    if (type == dtype)                                                                                                 \
-        _Pragma("unroll") for (int e = 0; e < 8; e += 2) code[e] = mixprec_cuda_cvt_pair_(v[e], v[e + 1], dtype);
-            MIXPREC_CUDA_CASE_(MIXPREC_F16)
-            MIXPREC_CUDA_CASE_(MIXPREC_BF16)
-            MIXPREC_CUDA_CASE_(MIXPREC_E4M3)
-            MIXPREC_CUDA_CASE_(MIXPREC_E5M2)
-#undef MIXPREC_CUDA_CASE_
+
+/* Element i of an array, in any mode; f32 stays what it is but to nearest even. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code_(float x, mixprec_dtype type, const mixprec_cuda_rounding_ &how,
+                                              size_t i) {
+    uint32_t bits = mixprec_cuda_bits_(x), random = 0;
+    if (type == MIXPREC_F32)
+        return how.round == MIXPREC_ROUND_NEAREST_EVEN ? mixprec_cuda_code_f32_(bits, how.overflow) : bits;
+    if (how.round == MIXPREC_ROUND_NEAREST_EVEN)
+        MIXPREC_CUDA_BY_TYPE_(type, return mixprec_cuda_narrow_(bits, mixprec_cuda_layout_(constant), how.overflow));
+    if (how.round == MIXPREC_ROUND_STOCHASTIC)
+        random = mixprec_cuda_random_bits(how.seed, how.offset + i);
+    return mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), mixprec_cuda_layout_(type), how.round, how.overflow,
+                                  random);
+}
+MIXPREC_CUDA_DEV_ float mixprec_cuda_load_(const void *base, mixprec_dtype type, size_t i) {
+    return mixprec_cuda_decode_(mixprec_cuda_element_plain_(base, mixprec_cuda_size_(type), i), type);
+}
+
+/* A unit to nearest even, by instructions where there are such: see mixprec_cuda_limit_. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_narrow_pair_(float low, float high, mixprec_dtype type,
+                                                     mixprec_overflow overflow) {
+    if (mixprec_cuda_has_cvt_(type))
+        return mixprec_cuda_cvt_pair_(low, high, type);
+    return mixprec_cuda_narrow_(mixprec_cuda_bits_(low), mixprec_cuda_layout_(type), overflow) |
+           mixprec_cuda_narrow_(mixprec_cuda_bits_(high), mixprec_cuda_layout_(type), overflow)
+               << mixprec_cuda_size_(type) * 8;
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_narrow8_(uint32_t (&raw)[8], const float (&v)[8], mixprec_dtype type,
+                                             mixprec_overflow overflow) {
 #pragma unroll
-            for (int e = 0; e < 8; e += 2)
-                code[e + 1] = code[e] >> bits, code[e] &= mask;
-            return;
+    for (int w = 0; w < 8; w++)
+        if (type == MIXPREC_F32)
+            raw[w] = mixprec_cuda_bits_(v[w]);
+        else if (mixprec_cuda_size_(type) == 2 && w < 4)
+            raw[w] = mixprec_cuda_narrow_pair_(v[2 * w], v[2 * w + 1], type, overflow);
+        else if (mixprec_cuda_size_(type) == 1 && w < 2)
+            raw[w] = mixprec_cuda_narrow_pair_(v[4 * w], v[4 * w + 1], type, overflow) |
+                     mixprec_cuda_narrow_pair_(v[4 * w + 2], v[4 * w + 3], type, overflow) << 16;
+}
+/* The largest finite magnitude of a type. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_finite_(mixprec_dtype type) {
+    return mixprec_cuda_float_(type == MIXPREC_F32    ? 0x7F7FFFFFu
+                               : type == MIXPREC_F16  ? 0x477FE000u
+                               : type == MIXPREC_BF16 ? 0x7F7F0000u
+                               : type == MIXPREC_E4M3 ? 0x43E00000u
+                                                      : 0x47600000u);
+}
+/* The largest magnitude that mixprec_cuda_narrow8_ takes: instructions saturate in fp8, and give Inf in the others.
+   -1: none, as the rounding is another. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_limit_(mixprec_dtype type, const mixprec_cuda_rounding_ &how) {
+    const size_t size = mixprec_cuda_size_(type);
+    bool any = size == 1   ? how.overflow == MIXPREC_OVERFLOW_SATURATE || !mixprec_cuda_has_cvt_(type)
+               : size == 2 ? how.overflow == MIXPREC_OVERFLOW_IEEE || !mixprec_cuda_has_cvt_(type)
+                           : how.overflow != MIXPREC_OVERFLOW_SATURATE;
+    if (how.round != MIXPREC_ROUND_NEAREST_EVEN)
+        return -1;
+    return any ? mixprec_cuda_float_(0x7F800000u) : mixprec_cuda_finite_(type);
+}
+/* mixprec_cuda_narrow64_ in 32 bits, of what is no larger than mixprec_cuda_finite_: not of f32. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_narrow_finite_(float x, mixprec_dtype type, mixprec_round round,
+                                                       uint32_t random) {
+    const mixprec_layout_ layout = mixprec_cuda_layout_(type);
+    const uint32_t bits = mixprec_cuda_bits_(x), exponent = bits >> 23 & 0xFF;
+    const uint64_t mantissa = (uint64_t)((bits & 0x7FFFFFu) | (exponent ? 0x800000u : 0)) << 32;
+    int target = (int)(exponent ? exponent : 1) - 127 + layout.bias, shift = 23 - layout.mantissa_bits;
+    if (type == MIXPREC_BF16 && round == MIXPREC_ROUND_STOCHASTIC)
+        return (bits + (random >> 16)) >> 16;
+    if (target < 1)
+        shift = shift + 1 - target < 63 ? shift + 1 - target : 63, target = 1;
+    uint64_t kept = mantissa >> shift;
+    uint32_t fraction = (uint32_t)kept | (round != MIXPREC_ROUND_STOCHASTIC && kept << shift != mantissa);
+    return ((uint32_t)(target - 1) << layout.mantissa_bits) +
+           mixprec_cuda_carry_((uint32_t)(kept >> 32), fraction, round, bits >> 31, random) +
+           (bits >> 31) * layout.sign_code;
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_pack8_(uint32_t (&raw)[8], const uint32_t (&code)[8], size_t size) {
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        if (size == 4)
+            raw[e] = code[e];
+        else if (size == 2 && e < 4)
+            raw[e] = code[2 * e] | code[2 * e + 1] << 16;
+        else if (size == 1 && e < 2)
+            raw[e] = code[4 * e] | code[4 * e + 1] << 8 | code[4 * e + 2] << 16 | code[4 * e + 3] << 24;
+}
+/* A unit of an array, from element i on, in any mode; false: something of it is not finite in the type. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_narrow8_any_(uint32_t (&raw)[8], const float (&v)[8], mixprec_dtype type,
+                                                 const mixprec_cuda_rounding_ &how, size_t i) {
+    uint32_t code[8] = {};
+    float left[8];
+    if (!mixprec_cuda_any_above_(v, mixprec_cuda_limit_(type, how))) {
+        MIXPREC_CUDA_BY_TYPE_(type, mixprec_cuda_narrow8_(raw, v, constant, how.overflow));
+        return true;
+    }
+    if (type == MIXPREC_F32 || mixprec_cuda_any_above_(v, mixprec_cuda_finite_(type)))
+        return false;
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        left[e] = v[e];
+#pragma unroll 1 /* one copy of what is long, past which the halves go */
+    for (int half = 0; half < 2; half++) {
+        uint32_t random[4] = {};
+        if (how.round == MIXPREC_ROUND_STOCHASTIC)
+            mixprec_cuda_random4_(random, how.seed, how.offset + i + (size_t)(half * MIXPREC_CUDA_GAP_));
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            MIXPREC_CUDA_BY_TYPE_(type,
+                                  random[e] = mixprec_cuda_narrow_finite_(left[e], constant, how.round, random[e]));
+            left[e] = left[e + 4], code[e] = code[e + 4], code[e + 4] = random[e];
         }
     }
+    mixprec_cuda_pack8_(raw, code, mixprec_cuda_size_(type));
+    return true;
+}
+template <mixprec_dtype type> struct mixprec_cuda_size_of_ {
+    enum { bytes = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1 };
+};
+template <mixprec_dtype type, int units, int gap>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_load_units_of_(float (&v)[units][8], const void *base, size_t i, size_t stride) {
+    const int size = mixprec_cuda_size_of_<type>::bytes;
+    uint32_t raw[units][8];
 #pragma unroll
-    for (int e = 0; e < 8; e++)
-        code[e] = mixprec_cuda_bits_(v[e]);
-#pragma unroll 2 /* see mixprec_cuda_load8_ */
-    for (int e = 0; e < 8; e++) {
-        uint32_t first = mixprec_cuda_narrow_(code[0], layout, overflow);
+    for (int u = 0; u < units; u++)
+        mixprec_cuda_read8_<size, gap>(raw[u], base, i + u * stride);
 #pragma unroll
-        for (int next = 1; next < 8; next++)
-            code[next - 1] = code[next];
-        code[7] = first;
+    for (int u = 0; u < units; u++)
+        mixprec_cuda_widen8_(v[u], raw[u], type);
+}
+template <mixprec_dtype type, int units, int gap>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_store_units_of_(void *base, size_t i, size_t stride, const float (&v)[units][8],
+                                                    mixprec_overflow overflow) {
+    const int size = mixprec_cuda_size_of_<type>::bytes;
+#pragma unroll
+    for (int u = 0; u < units; u++) {
+        uint32_t raw[8];
+        mixprec_cuda_narrow8_(raw, v[u], type, overflow);
+        mixprec_cuda_write8_<size, gap>(base, i + u * stride, raw);
     }
 }
-MIXPREC_CUDA_DEV_ void mixprec_cuda_store8_(void *base, mixprec_dtype type, size_t i, int count, bool whole,
-                                            const float (&v)[8], mixprec_overflow overflow) {
-    uint32_t code[8];
-    mixprec_cuda_codes8_(code, v, type, overflow);
-    mixprec_cuda_store_codes_(base, mixprec_cuda_size_(type), i, count, whole, code);
+/* Several units, all there and aligned. Only floats leave the code for a type. */
+template <int units> MIXPREC_CUDA_DEV_ bool mixprec_cuda_units_above_(const float (&v)[units][8], float limit) {
+    bool any = false;
+#pragma unroll
+    for (int u = 0; u < units; u++)
+        any |= mixprec_cuda_any_above_(v[u], limit);
+    return any;
+}
+/* false: there is a NaN. */
+template <int units, int gap>
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_load_units_(float (&v)[units][8], const void *base, mixprec_dtype type, size_t i,
+                                                size_t stride) {
+    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_load_units_of_<constant, units, gap>(v, base, i, stride)));
+    return !mixprec_cuda_units_above_(v, mixprec_cuda_float_(0x7F800000u));
+}
+/* false: not to be had by instructions, and nothing was written. */
+template <int units, int gap>
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_store_units_(void *base, mixprec_dtype type, size_t i, size_t stride,
+                                                 const float (&v)[units][8], const mixprec_cuda_rounding_ &how) {
+    if (units == 1 && gap == MIXPREC_CUDA_GAP_ && how.round != MIXPREC_ROUND_NEAREST_EVEN) {
+        uint32_t raw[8];
+        if (!mixprec_cuda_narrow8_any_(raw, v[0], type, how, i))
+            return false;
+        MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_write8_<mixprec_cuda_size_of_<constant>::bytes, gap>(base, i, raw)));
+        return true;
+    }
+    if (mixprec_cuda_units_above_(v, mixprec_cuda_limit_(type, how)))
+        return false;
+    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_store_units_of_<constant, units, gap>(base, i, stride, v, how.overflow)));
+    return true;
 }
 
-/* The same in any mode; f32 stays what it is. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_codes8_any_(uint32_t (&code)[8], const float (&v)[8], mixprec_dtype type,
-                                                mixprec_round round, mixprec_overflow overflow, uint64_t seed,
-                                                uint64_t index) {
-    if (type != MIXPREC_F32 && round == MIXPREC_ROUND_NEAREST_EVEN) {
-        mixprec_cuda_codes8_(code, v, type, overflow);
-        return;
-    }
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        code[e] = mixprec_cuda_bits_(v[e]);
-    if (type == MIXPREC_F32)
-        return;
-    mixprec_layout_ layout = mixprec_cuda_layout_(type);
-    uint32_t random[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    bool simple = type == MIXPREC_BF16; /* where neither overflow, NaN nor Inf is near */
-    if (round == MIXPREC_ROUND_STOCHASTIC)
-        mixprec_cuda_random8_(random, seed, index);
-#pragma unroll
-    for (int e = 0; e < 8; e++)
-        simple = simple && (code[e] & 0x7FFFFFFFu) < 0x7F7F0000u;
-    if (simple && round == MIXPREC_ROUND_STOCHASTIC) {
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            code[e] = (code[e] + (random[e] >> 16)) >> 16;
-        return;
-    }
-#pragma unroll 1 /* long and rare: one copy, past which the eight go round */
-    for (int e = 0; e < 8; e++) {
-        uint32_t first = mixprec_cuda_narrow64_(mixprec_cuda_widen64_(code[0]), layout, round, overflow, random[0]);
-#pragma unroll
-        for (int next = 1; next < 8; next++)
-            code[next - 1] = code[next], random[next - 1] = random[next];
-        code[7] = first;
-    }
-}
-
-/* Raises `largest` to the bits of the largest magnitude of eight: they order as the magnitudes do, NaN above all. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_largest8_(uint32_t &largest, const float (&v)[8]) {
-#pragma unroll
-    for (int e = 0; e < 8; e++) {
-        uint32_t magnitude = mixprec_cuda_bits_(v[e]) & 0x7FFFFFFFu;
-        largest = magnitude > largest ? magnitude : largest;
-    }
+/* The larger of `largest` and the bits of x's magnitude: they order as the magnitudes do, NaN above all. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_larger_(uint32_t largest, float x) {
+    uint32_t magnitude = mixprec_cuda_bits_(x) & 0x7FFFFFFFu;
+    return magnitude > largest ? magnitude : largest;
 }
 
 /* A list of tensors as a kernel parameter (4 KB at most): tensor t holds chunks first[t] .. first[t + 1] - 1. */
@@ -1105,6 +1194,14 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_largest8_(uint32_t &largest, const float (&v
 #define MIXPREC_CUDA_POINTERS_ 6
 #define MIXPREC_CUDA_CHUNK_ 8192
 #define MIXPREC_CUDA_THREADS_ 256
+/* What the registers allow; conversions to fp8 without instructions need more of them. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+#define MIXPREC_CUDA_UNITS_ 2
+#define MIXPREC_CUDA_TRANSPOSE_BLOCKS_ 2
+#else
+#define MIXPREC_CUDA_UNITS_ 4
+#define MIXPREC_CUDA_TRANSPOSE_BLOCKS_ 3
+#endif
 typedef struct mixprec_cuda_item_ {
     void *p[MIXPREC_CUDA_POINTERS_];
     size_t n;
@@ -1125,21 +1222,82 @@ typedef struct mixprec_cuda_list_ {
     int count;
 } mixprec_cuda_list_;
 
-/* Blocks of a multiprocessor at the same time; the optimisers need the registers, and have bytes enough under way. */
+/* Blocks of a multiprocessor at the same time: what the registers allow, with bytes enough under way. */
 template <class Op> struct mixprec_cuda_blocks_of_ {
-    enum { least = 4 };
-};
-template <bool adam> struct mixprec_cuda_optimizer_op_;
-template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<adam>> {
     enum { least = 3 };
 };
+struct mixprec_cuda_transpose_op_;
+template <bool adam> struct mixprec_cuda_optimizer_op_;
+template <> struct mixprec_cuda_blocks_of_<mixprec_cuda_transpose_op_> {
+    enum { least = MIXPREC_CUDA_TRANSPOSE_BLOCKS_ };
+};
+template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<adam>> {
+    enum { least = 2 };
+};
 
-/* A chunk of a tensor: 8192 elements in a row, eight at a time. Operations on matrices have tiles instead. */
+/* Called before each chunk; and when a block goes on to another tensor, and at the end. */
+template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_enter_(Op &, const mixprec_cuda_item_ &) {
+}
+template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(Op &, const mixprec_cuda_item_ &) {
+}
+template <bool any_round_> struct mixprec_cuda_quantize_op_;
+template <bool any_round_>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_enter_(mixprec_cuda_quantize_op_<any_round_> &op, const mixprec_cuda_item_ &item);
+template <bool any_round_>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(mixprec_cuda_quantize_op_<any_round_> &op, const mixprec_cuda_item_ &item);
+
+/* An operation on arrays reads p[1] and writes p[0], unless dst_type is MIXPREC_NONE. one() is given all elements,
+   those of a unit in order, and then unit() is called; `exact`: x may be a NaN, which is to stay what it is. */
+template <int units, class Op>
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_step_fast_(Op &op, const mixprec_cuda_item_ &item, size_t i) {
+    const int gap = MIXPREC_CUDA_GAP_;
+    float v[units][8];
+    if (!mixprec_cuda_load_units_<units, gap>(v, item.p[1], op.src_type, i, 256))
+        return false;
+#pragma unroll
+    for (int u = 0; u < units; u++) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            v[u][e] = op.template one<false>(v[u][e], item);
+        op.unit();
+    }
+    return op.dst_type == MIXPREC_NONE ||
+           mixprec_cuda_store_units_<units, gap>(item.p[0], op.dst_type, i, 256, v, op.rounding(item));
+}
+/* All units at once or, where the rounding may be any, one after the other. */
+template <class Op>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_step_(Op &op, const mixprec_cuda_item_ &item, size_t i, size_t end) {
+    const int units = MIXPREC_CUDA_UNITS_, gap = MIXPREC_CUDA_GAP_;
+    const bool aligned = (item.whole >> 1 & 1) && (op.dst_type == MIXPREC_NONE || (item.whole & 1));
+    if (!Op::any_round && aligned && i + (units - 1) * 256 + gap + 4 <= end &&
+        mixprec_cuda_step_fast_<units>(op, item, i))
+        return;
+#pragma unroll 1
+    for (int u = 0; u < units; u++, i += 256) {
+        if (Op::any_round && aligned && i + gap + 4 <= end && mixprec_cuda_step_fast_<1>(op, item, i))
+            continue;
+#pragma unroll 1
+        for (int e = 0; e < 8; e++) {
+            size_t at = i + e / 4 * gap + e % 4;
+            if (at >= end)
+                continue;
+            float x = op.template one<true>(mixprec_cuda_load_(item.p[1], op.src_type, at), item);
+            if (op.dst_type != MIXPREC_NONE)
+                mixprec_cuda_put_(item.p[0], mixprec_cuda_size_(op.dst_type), at,
+                                  mixprec_cuda_code_(x, op.dst_type, op.rounding(item), at));
+        }
+        op.unit();
+    }
+}
+
+/* A chunk of a tensor: 8192 elements in a row, of which a warp takes 256 for each of its units. Operations on matrices
+   have tiles instead. */
 template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(Op &op, const mixprec_cuda_item_ &item, uint32_t chunk) {
     size_t begin = (size_t)chunk * MIXPREC_CUDA_CHUNK_, n = item.n;
     size_t end = n - begin > MIXPREC_CUDA_CHUNK_ ? begin + MIXPREC_CUDA_CHUNK_ : n;
-    for (size_t i = begin + threadIdx.x * 8; i < end; i += MIXPREC_CUDA_THREADS_ * 8)
-        op.eight(item, i, end - i < 8 ? (int)(end - i) : 8);
+    size_t i = begin + threadIdx.x / 32 * (MIXPREC_CUDA_UNITS_ * 256) + threadIdx.x % 32 * 4;
+    for (; i < end; i += MIXPREC_CUDA_THREADS_ * MIXPREC_CUDA_UNITS_ * 8)
+        mixprec_cuda_step_(op, item, i, end);
 }
 
 /* Runs op on every chunk. Which thread of which block has which elements is fixed by the sizes and the grid. */
@@ -1149,14 +1307,16 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blo
     int t = 0;
     if (op.begin())
         for (uint32_t chunk = blockIdx.x; chunk < list.first[list.count]; chunk += gridDim.x) {
+            int last = t;
             while (chunk >= list.first[t + 1])
                 t++;
+            if (t != last)
+                mixprec_cuda_leave_(op, list.items[last]);
+            mixprec_cuda_enter_(op, list.items[t]);
             mixprec_cuda_chunk_(op, list.items[t], chunk - list.first[t]);
         }
+    mixprec_cuda_leave_(op, list.items[t]);
     op.end();
-}
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_(const mixprec_cuda_item_ &item, int p, int count) {
-    return count == 8 && (item.whole >> p & 1);
 }
 
 /* The largest x of a block, or the sum, for thread 0, in a fixed order. All threads must come, and meet at another
@@ -1178,21 +1338,26 @@ template <bool sum, class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_reduce_(T x) {
 #define MIXPREC_CUDA_REDUCE_BYTES_ (32 * 8)
 
 struct mixprec_cuda_convert_op_ { /* p: dst, src */
+    static const bool any_round = false;
     mixprec_dtype dst_type, src_type;
     mixprec_overflow overflow;
     __device__ bool begin() {
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8];
-        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v, overflow);
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &) {
+        return {MIXPREC_ROUND_NEAREST_EVEN, overflow, 0, 0};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        return x;
+    }
+    __device__ void unit() {
     }
     __device__ void end() {
     }
 };
 
 struct mixprec_cuda_unscale_op_ { /* p: dst, src */
+    static const bool any_round = false;
     mixprec_scaler *scaler;
     mixprec_dtype dst_type, src_type;
     float factor;
@@ -1202,14 +1367,15 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
         largest = 0;
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8];
-        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_scale8_(v, factor); /* Inf and NaN stay what they are */
-        mixprec_cuda_largest8_(largest, v);
-        if (dst_type != MIXPREC_NONE)
-            mixprec_cuda_store8_(item.p[0], dst_type, i, count, mixprec_cuda_whole_(item, 0, count), v,
-                                 MIXPREC_OVERFLOW_IEEE);
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &) {
+        return {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        x = exact ? mixprec_cuda_scaled_(x, factor) : mixprec_cuda_mul_(x, factor);
+        largest = mixprec_cuda_larger_(largest, x); /* Inf and NaN have stayed what they are */
+        return x;
+    }
+    __device__ void unit() {
     }
     __device__ void end() {
         if (largest >= 0x7F800000u)
@@ -1218,17 +1384,23 @@ struct mixprec_cuda_unscale_op_ { /* p: dst, src */
 };
 
 struct mixprec_cuda_amax_op_ { /* p: -, src */
-    mixprec_dtype type;
+    static const bool any_round = false;
+    static const mixprec_dtype dst_type = MIXPREC_NONE;
+    mixprec_dtype src_type;
     float *amax;
     uint32_t largest;
     __device__ bool begin() {
         largest = 0;
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8];
-        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_largest8_(largest, v);
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &) {
+        return {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        largest = mixprec_cuda_larger_(largest, x);
+        return x;
+    }
+    __device__ void unit() {
     }
     __device__ void end() { /* no order of atomics matters */
         uint32_t all = mixprec_cuda_reduce_<false>(largest);
@@ -1238,20 +1410,26 @@ struct mixprec_cuda_amax_op_ { /* p: -, src */
 };
 
 struct mixprec_cuda_norm_op_ { /* p: -, src */
-    mixprec_dtype type;
+    static const bool any_round = false;
+    static const mixprec_dtype dst_type = MIXPREC_NONE;
+    mixprec_dtype src_type;
     double *partial;
     double total;
+    float sum;
     __device__ bool begin() {
-        total = 0;
+        total = 0, sum = 0;
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8], sum = 0;
-        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
-#pragma unroll
-        for (int e = 0; e < 8; e++)
-            sum = mixprec_cuda_fma_(v[e], v[e], sum);
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &) {
+        return {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        sum = mixprec_cuda_fma_(x, x, sum);
+        return x;
+    }
+    __device__ void unit() {
         total += (double)sum;
+        sum = 0;
     }
     __device__ void end() {
         double all = mixprec_cuda_reduce_<true>(total);
@@ -1287,48 +1465,74 @@ static __global__ void mixprec_cuda_clip_coefficient_(float *clip, float *invers
 }
 
 struct mixprec_cuda_clip_op_ { /* p: dst, src */
-    mixprec_dtype type;
+    static const bool any_round = false;
+    mixprec_dtype dst_type, src_type;
     const float *norm;
     float max_norm, factor;
     __device__ bool begin() {
         factor = mixprec_cuda_clip_of_(mixprec_cuda_f64_(*norm), mixprec_cuda_f64_(max_norm));
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8];
-        mixprec_cuda_load8_(v, item.p[1], type, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_scale8_(v, factor);
-        mixprec_cuda_store8_(item.p[0], type, i, count, mixprec_cuda_whole_(item, 0, count), v, MIXPREC_OVERFLOW_IEEE);
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &) {
+        return {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        return exact ? mixprec_cuda_scaled_(x, factor) : mixprec_cuda_mul_(x, factor);
+    }
+    __device__ void unit() {
     }
     __device__ void end() {
     }
 };
 
-/* p: dst, src, scale, amax, inverse, step; a block may meet several tensors, so amax is per eight */
-struct mixprec_cuda_quantize_op_ {
+/* p: dst, src, scale, amax, inverse, step. any_round: a tensor has another rounding than to nearest even */
+template <bool any_round_> struct mixprec_cuda_quantize_op_ {
+    static const bool any_round = any_round_;
     mixprec_dtype dst_type, src_type;
+    uint32_t largest; /* of the chunks that this block has had of a tensor */
+    float scale;
+    uint64_t seed;
     __device__ bool begin() {
+        largest = 0;
+        dst_type = dst_type == MIXPREC_E5M2 ? MIXPREC_E5M2 : MIXPREC_E4M3; /* no other: the compiler is to know */
         return true;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
-        float v[8], scale = *(const float *)item.p[2];
-        uint32_t code[8], largest = 0;
-        uint64_t seed = item.seed + (item.p[5] ? *(const uint64_t *)item.p[5] : 0);
-        mixprec_cuda_load8_(v, item.p[1], src_type, i, count, mixprec_cuda_whole_(item, 1, count));
-        mixprec_cuda_largest8_(largest, v);
-        mixprec_cuda_scale8_(v, scale);
-        mixprec_cuda_codes8_any_(code, v, dst_type, (mixprec_round)item.round, MIXPREC_OVERFLOW_SATURATE, seed,
-                                 item.offset + i);
-        mixprec_cuda_store_codes_(item.p[0], 1, i, count, mixprec_cuda_whole_(item, 0, count), code);
-        /* most find it raised already: a plain read is enough to know, as it only grows */
-        if (item.p[3] && largest > *(volatile unsigned int *)item.p[3])
-            atomicMax((unsigned int *)item.p[3], largest);
-        if (item.p[4] && i == 0)
-            *(float *)item.p[4] = mixprec_cuda_div_(1.0f, scale);
+    __device__ void enter(const mixprec_cuda_item_ &item) { /* once: the compiler must think that p[0] leads there */
+        scale = *(const float *)item.p[2];
+        seed = item.seed + (item.p[5] ? *(const uint64_t *)item.p[5] : 0);
+    }
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &item) {
+        return {any_round ? (mixprec_round)item.round : MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, seed,
+                item.offset};
+    }
+    template <bool exact> __device__ float one(float x, const mixprec_cuda_item_ &) {
+        largest = mixprec_cuda_larger_(largest, x);
+        return exact ? mixprec_cuda_scaled_(x, scale) : mixprec_cuda_mul_(x, scale);
+    }
+    __device__ void unit() {
+    }
+    __device__ void leave(const mixprec_cuda_item_ &item) {
+        if (item.p[4] && threadIdx.x == 0) /* all blocks write the same */
+            *(float *)item.p[4] = mixprec_cuda_div_(1.0f, *(const float *)item.p[2]);
+        if (!item.p[3])
+            return;
+        uint32_t all = mixprec_cuda_reduce_<false>(largest);
+        if (threadIdx.x == 0 && all)
+            atomicMax((unsigned int *)item.p[3], all);
+        __syncthreads();
     }
     __device__ void end() {
     }
 };
+template <bool any_round_>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_enter_(mixprec_cuda_quantize_op_<any_round_> &op, const mixprec_cuda_item_ &item) {
+    op.enter(item);
+}
+template <bool any_round_>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(mixprec_cuda_quantize_op_<any_round_> &op, const mixprec_cuda_item_ &item) {
+    op.leave(item);
+    op.largest = 0;
+}
 
 /* ---- optimisers ---- */
 
@@ -1401,86 +1605,172 @@ template <bool adam> struct mixprec_cuda_optimizer_op_ {
     __device__ bool begin() {
         return !state->now_.skip;
     }
-    __device__ void eight(const mixprec_cuda_item_ &item, size_t i, int count) {
+    /* One element. */
+    __device__ void update(float &w, float g, float &m, float &v) {
         const auto &now = state->now_;
-        const mixprec_dtype model_type = (mixprec_dtype)item.dst_type;
-        const size_t model_size = mixprec_cuda_size_(model_type);
-        float w[8], g[8], m[8], inverse_scale = now.inverse_scale, clip = now.clip, rate = now.rate;
-        float weight_decay = now.weight_decay, keep = now.keep, beta1 = now.beta1, rest1 = now.rest1;
-        bool decay = now.decay != 0;
-        mixprec_cuda_load8_(g, item.p[0], (mixprec_dtype)item.src_type, i, count, mixprec_cuda_whole_(item, 0, count));
-        if (item.p[1])
-            mixprec_cuda_load8_(w, item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count));
-        else
-            mixprec_cuda_load8_(w, item.p[2], model_type, i, count, mixprec_cuda_whole_(item, 2, count));
-        if (item.p[3]) {
-            mixprec_cuda_load8_(m, item.p[3], model_type, i, count, mixprec_cuda_whole_(item, 3, count));
-#pragma unroll
-            for (int e = 0; e < 8; e++)
-                w[e] = mixprec_cuda_add_(w[e], m[e]);
-        }
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            g[e] = mixprec_cuda_mul_(mixprec_cuda_mul_(g[e], inverse_scale), clip);
-            if (adam)
-                w[e] = mixprec_cuda_mul_(w[e], keep);
-            if (decay)
-                g[e] = mixprec_cuda_add_(g[e], mixprec_cuda_mul_(weight_decay, w[e]));
-        }
+        g = mixprec_cuda_mul_(mixprec_cuda_mul_(g, now.inverse_scale), now.clip);
+        if (adam)
+            w = mixprec_cuda_mul_(w, now.keep);
+        if (now.decay)
+            g = mixprec_cuda_add_(g, mixprec_cuda_mul_(now.weight_decay, w));
         if (adam) {
-            float v[8], beta2 = now.beta2, rest2 = now.rest2, correction = now.correction, epsilon = now.epsilon;
-            mixprec_cuda_load8_(m, item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count));
-            mixprec_cuda_load8_(v, item.p[5], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 5, count));
+            m = mixprec_cuda_add_(mixprec_cuda_mul_(now.beta1, m), mixprec_cuda_mul_(now.rest1, g));
+            v = mixprec_cuda_add_(mixprec_cuda_mul_(now.beta2, v),
+                                  mixprec_cuda_mul_(mixprec_cuda_mul_(now.rest2, g), g));
+            float d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v), now.correction), now.epsilon);
+            w = mixprec_cuda_sub_(w, mixprec_cuda_div_(mixprec_cuda_mul_(now.rate, m), d));
+            return;
+        }
+        if (moments) {
+            m = now.first ? g : mixprec_cuda_add_(mixprec_cuda_mul_(now.beta1, m), mixprec_cuda_mul_(now.rest1, g));
+            g = now.nesterov ? mixprec_cuda_add_(g, mixprec_cuda_mul_(now.beta1, m)) : m;
+        }
+        w = mixprec_cuda_sub_(w, mixprec_cuda_mul_(now.rate, g));
+    }
+    __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &item) {
+        return {(mixprec_round)item.round, (mixprec_overflow)item.overflow, item.seed + state->step, item.offset};
+    }
+    __device__ static void read(uint32_t (&raw)[8], const void *base, size_t size, size_t i) {
+        if (size == 4)
+            mixprec_cuda_read8_<4, MIXPREC_CUDA_GAP_>(raw, base, i);
+        else if (size == 2)
+            mixprec_cuda_read8_<2, MIXPREC_CUDA_GAP_>(raw, base, i);
+        else
+            mixprec_cuda_read8_<1, MIXPREC_CUDA_GAP_>(raw, base, i);
+    }
+    __device__ static void write(void *base, size_t size, size_t i, const uint32_t (&raw)[8]) {
+        if (size == 4)
+            mixprec_cuda_write8_<4, MIXPREC_CUDA_GAP_>(base, i, raw);
+        else if (size == 2)
+            mixprec_cuda_write8_<2, MIXPREC_CUDA_GAP_>(base, i, raw);
+        else
+            mixprec_cuda_write8_<1, MIXPREC_CUDA_GAP_>(base, i, raw);
+    }
+    __device__ static void narrow(uint32_t (&raw)[8], const float (&w)[8], mixprec_dtype type,
+                                  const mixprec_cuda_rounding_ &how, size_t i) {
+        float left[8];
+        uint32_t code[8] = {};
+        if (mixprec_cuda_narrow8_any_(raw, w, type, how, i))
+            return;
 #pragma unroll
-            for (int e = 0; e < 8; e++) {
-                float d;
-                m[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
-                v[e] = mixprec_cuda_add_(mixprec_cuda_mul_(beta2, v[e]),
-                                         mixprec_cuda_mul_(mixprec_cuda_mul_(rest2, g[e]), g[e]));
-                d = mixprec_cuda_add_(mixprec_cuda_div_(mixprec_cuda_sqrt_(v[e]), correction), epsilon);
-                w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_div_(mixprec_cuda_mul_(rate, m[e]), d));
-            }
-            mixprec_cuda_store8_(item.p[5], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 5, count), v,
-                                 MIXPREC_OVERFLOW_IEEE);
-        } else {
-            bool first = now.first != 0, nesterov = now.nesterov != 0;
-            if (moments) {
-                mixprec_cuda_load8_(m, item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count));
+        for (int e = 0; e < 8; e++)
+            left[e] = w[e];
+#pragma unroll 1 /* one copy of what is long and rare, past which the eight go round */
+        for (int e = 0; e < 8; e++) {
+            uint32_t last = mixprec_cuda_code_(left[0], type, how, i + (size_t)(e / 4 * MIXPREC_CUDA_GAP_ + e % 4));
 #pragma unroll
-                for (int e = 0; e < 8; e++) {
-                    m[e] = first ? g[e]
-                                 : mixprec_cuda_add_(mixprec_cuda_mul_(beta1, m[e]), mixprec_cuda_mul_(rest1, g[e]));
-                    g[e] = nesterov ? mixprec_cuda_add_(g[e], mixprec_cuda_mul_(beta1, m[e])) : m[e];
-                }
-            }
+            for (int next = 1; next < 8; next++)
+                left[next - 1] = left[next], code[next - 1] = code[next];
+            code[7] = last;
+        }
+        mixprec_cuda_pack8_(raw, code, mixprec_cuda_size_(type));
+    }
+    /* A unit, all there and aligned: all is read first. Results are no signalling NaNs, so f32 is written as it is. */
+    __device__ void whole(const mixprec_cuda_item_ &item, size_t i) {
+        const mixprec_dtype model_type = (mixprec_dtype)item.dst_type, grad_type = (mixprec_dtype)item.src_type;
+        const mixprec_dtype weight_type = item.p[1] ? MIXPREC_F32 : model_type;
+        const size_t model_size = mixprec_cuda_size_(model_type);
+        const mixprec_cuda_rounding_ nearest = {MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)item.overflow, 0, 0};
+        uint32_t g_raw[8], w_raw[8], m_raw[8] = {}, v_raw[8] = {};
+        float w[8], g[8], rest[8], m[8], v[8];
+        read(g_raw, item.p[0], mixprec_cuda_size_(grad_type), i);
+        read(w_raw, item.p[1] ? item.p[1] : item.p[2], mixprec_cuda_size_(weight_type), i);
+        if (moments)
+            read(m_raw, item.p[4], 4, i);
+        if (adam)
+            read(v_raw, item.p[5], 4, i);
+        MIXPREC_CUDA_BY_TYPE_(grad_type, mixprec_cuda_widen8_(g, g_raw, constant));
+        MIXPREC_CUDA_BY_TYPE_(weight_type, mixprec_cuda_widen8_(w, w_raw, constant));
+        if (item.p[3]) {
+            read(g_raw, item.p[3], model_size, i);
+            MIXPREC_CUDA_BY_TYPE_(model_type, mixprec_cuda_widen8_(rest, g_raw, constant));
 #pragma unroll
             for (int e = 0; e < 8; e++)
-                w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_mul_(rate, g[e]));
+                w[e] = mixprec_cuda_add_(w[e], rest[e]);
         }
-        if (moments)
-            mixprec_cuda_store8_(item.p[4], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 4, count), m,
-                                 MIXPREC_OVERFLOW_IEEE);
-        if (item.p[1])
-            mixprec_cuda_store8_(item.p[1], MIXPREC_F32, i, count, mixprec_cuda_whole_(item, 1, count), w,
-                                 MIXPREC_OVERFLOW_IEEE);
+        mixprec_cuda_widen8_(m, m_raw, MIXPREC_F32);
+        mixprec_cuda_widen8_(v, v_raw, MIXPREC_F32);
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            update(w[e], g[e], m[e], v[e]);
+        if (adam) {
+            mixprec_cuda_narrow8_(v_raw, v, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE);
+            write(item.p[5], 4, i, v_raw);
+        }
+        if (moments) {
+            mixprec_cuda_narrow8_(m_raw, m, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE);
+            write(item.p[4], 4, i, m_raw);
+        }
+        if (item.p[1]) {
+            mixprec_cuda_narrow8_(w_raw, w, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE);
+            write(item.p[1], 4, i, w_raw);
+        }
         if (item.p[2]) {
-            uint32_t code[8];
-            mixprec_cuda_codes8_any_(code, w, model_type, (mixprec_round)item.round, (mixprec_overflow)item.overflow,
-                                     item.seed + state->step, item.offset + i);
-            mixprec_cuda_store_codes_(item.p[2], model_size, i, count, mixprec_cuda_whole_(item, 2, count), code);
+            narrow(w_raw, w, model_type, rounding(item), i);
+            write(item.p[2], model_size, i, w_raw);
             if (item.p[3]) {
+                MIXPREC_CUDA_BY_TYPE_(model_type, mixprec_cuda_widen8_(rest, w_raw, constant));
 #pragma unroll
                 for (int e = 0; e < 8; e++) /* what the rounding lost: exact */
-                    w[e] = mixprec_cuda_sub_(w[e], mixprec_cuda_decode_(code[e], model_type));
-                mixprec_cuda_codes8_any_(code, w, model_type, MIXPREC_ROUND_NEAREST_EVEN,
-                                         (mixprec_overflow)item.overflow, 0, 0);
-                mixprec_cuda_store_codes_(item.p[3], model_size, i, count, mixprec_cuda_whole_(item, 3, count), code);
+                    rest[e] = mixprec_cuda_sub_(w[e], rest[e]);
+                narrow(g_raw, rest, model_type, nearest, i);
+                write(item.p[3], model_size, i, g_raw);
             }
+        }
+    }
+    /* An element, wherever it is. */
+    __device__ void one(const mixprec_cuda_item_ &item, size_t i) {
+        const mixprec_dtype model_type = (mixprec_dtype)item.dst_type;
+        const size_t model_size = mixprec_cuda_size_(model_type);
+        const mixprec_cuda_rounding_ nearest = {MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)item.overflow, 0, 0};
+        float g = mixprec_cuda_load_(item.p[0], (mixprec_dtype)item.src_type, i), m = 0, v = 0;
+        float w = item.p[1] ? ((const float *)item.p[1])[i] : mixprec_cuda_load_(item.p[2], model_type, i);
+        if (item.p[3])
+            w = mixprec_cuda_add_(w, mixprec_cuda_load_(item.p[3], model_type, i));
+        if (moments)
+            m = ((const float *)item.p[4])[i];
+        if (adam)
+            v = ((const float *)item.p[5])[i];
+        update(w, g, m, v);
+        if (adam)
+            ((float *)item.p[5])[i] = v;
+        if (moments)
+            ((float *)item.p[4])[i] = m;
+        if (item.p[1])
+            ((float *)item.p[1])[i] = w;
+        if (item.p[2]) {
+            uint32_t code = mixprec_cuda_code_(w, model_type, rounding(item), i);
+            mixprec_cuda_put_(item.p[2], model_size, i, code);
+            if (item.p[3]) /* what the rounding lost: exact */
+                mixprec_cuda_put_(item.p[3], model_size, i,
+                                  mixprec_cuda_code_(mixprec_cuda_sub_(w, mixprec_cuda_decode_(code, model_type)),
+                                                     model_type, nearest, i));
+        }
+    }
+    __device__ void step(const mixprec_cuda_item_ &item, size_t i, size_t end) {
+        if (item.whole == 63 && i + MIXPREC_CUDA_GAP_ + 4 <= end) {
+            whole(item, i);
+            return;
+        }
+#pragma unroll 1
+        for (int e = 0; e < 8; e++) {
+            size_t at = i + e / 4 * MIXPREC_CUDA_GAP_ + e % 4;
+            if (at < end)
+                one(item, at);
         }
     }
     __device__ void end() {
     }
 };
+template <bool adam>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_optimizer_op_<adam> &op, const mixprec_cuda_item_ &item,
+                                           uint32_t chunk) {
+    size_t begin = (size_t)chunk * MIXPREC_CUDA_CHUNK_, n = item.n;
+    size_t end = n - begin > MIXPREC_CUDA_CHUNK_ ? begin + MIXPREC_CUDA_CHUNK_ : n;
+    size_t i = begin + threadIdx.x / 32 * 256 + threadIdx.x % 32 * 4;
+    for (; i < end; i += MIXPREC_CUDA_THREADS_ * 8)
+        op.step(item, i, end);
+}
 
 /* ---- one thread, or few ---- */
 
@@ -1641,63 +1931,138 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
 
 /* ---- tiles of matrices ---- */
 
-/* May eight elements from i on be read or written as vectors? Rows of a matrix begin anywhere. */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_at_(const void *base, size_t size, size_t i, int count) {
-    return count == 8 && ((uintptr_t)base + i * size) % (size == 1 ? 8 : 16) == 0;
+/* Four rows of eight columns from row i, column j on: the units of a thread. Rows begin anywhere in memory. */
+#define MIXPREC_CUDA_ROWS_ 4
+typedef struct mixprec_cuda_rows_ {
+    size_t at;        /* of the first element */
+    uint32_t present; /* rows */
+    uint32_t across;  /* elements of a row: 8 or, at the edge, fewer */
+} mixprec_cuda_rows_;
+MIXPREC_CUDA_DEV_ mixprec_cuda_rows_ mixprec_cuda_rows_at_(const mixprec_cuda_item_ &item, size_t i, size_t j) {
+    size_t rows = item.rows, columns = item.columns;
+    mixprec_cuda_rows_ x;
+    x.at = i * columns + j;
+    x.present = i >= rows ? 0 : rows - i < MIXPREC_CUDA_ROWS_ ? (uint32_t)(rows - i) : MIXPREC_CUDA_ROWS_;
+    x.across = j >= columns ? 0 : columns - j < 8 ? (uint32_t)(columns - j) : 8;
+    return x;
 }
-
-/* 64 x 64 elements, of which a thread has eight neighbours: read along rows, written along rows of both results.
+/* May all four be read or written as vectors? */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_whole_rows_(const mixprec_cuda_rows_ &x, size_t columns, const void *base,
+                                                size_t size) {
+    return x.present == MIXPREC_CUDA_ROWS_ && x.across == 8 &&
+           (((uintptr_t)base + x.at * size) | columns * size) % (size == 1 ? 8 : 16) == 0;
+}
+/* 128 rows of 64 columns, of which a thread has 4 x 8. Columns lie in shared memory one after another, in pieces of 16
+   bytes that are exchanged so that neither the writing of four rows nor the reading of a piece meets a bank twice.
    p: dst, src, transposed, scale */
-#define MIXPREC_CUDA_TILE_ 64
+#define MIXPREC_CUDA_TILE_ROWS_ 128
+#define MIXPREC_CUDA_TILE_COLUMNS_ 64
 struct mixprec_cuda_transpose_op_ {
     mixprec_dtype dst_type, src_type;
     mixprec_overflow overflow;
     __device__ bool begin() {
         return true;
     }
-    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
-        uint32_t *tile = (uint32_t *)(void *)mixprec_cuda_shared_();
-        const int pitch = MIXPREC_CUDA_TILE_ + 1;
-        void *dst = item.p[0], *transposed = item.p[2];
-        const void *src = item.p[1];
-        const float *scale = (const float *)item.p[3];
-        size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
-        size_t rows = item.rows, columns = item.columns;
-        uint32_t tiles = (uint32_t)((columns + MIXPREC_CUDA_TILE_ - 1) / MIXPREC_CUDA_TILE_);
-        size_t i0 = (size_t)(index / tiles) * MIXPREC_CUDA_TILE_, j0 = (size_t)(index % tiles) * MIXPREC_CUDA_TILE_;
-        uint32_t code[8];
-#pragma unroll 1
-        for (int r = (int)threadIdx.x / 8; r < MIXPREC_CUDA_TILE_; r += MIXPREC_CUDA_THREADS_ / 8) {
-            int c = (int)threadIdx.x % 8 * 8;
-            size_t at = (i0 + r) * columns + j0 + c;
-            if (i0 + r >= rows || j0 + c >= columns)
-                continue;
-            int count = columns - j0 - c < 8 ? (int)(columns - j0 - c) : 8;
+    __device__ static void *at_shared(uint32_t column, uint32_t byte, size_t size) {
+        return mixprec_cuda_shared_() + column * (MIXPREC_CUDA_TILE_ROWS_ * (uint32_t)size) +
+               ((byte / 16 ^ column / 8) * 16 + byte % 16);
+    }
+    /* Rows r to r + 3 of columns c to c + 7 of the tile; false: not to be had by instructions. In one piece for each
+       pair of types, so that the words as they were read wait for their turn, not twice as many floats. */
+    template <mixprec_dtype from, mixprec_dtype type>
+    __device__ static bool four(const mixprec_cuda_item_ &item, size_t at, uint32_t r, uint32_t c, float scale,
+                                const mixprec_cuda_rounding_ &how) {
+        const int size = mixprec_cuda_size_of_<type>::bytes;
+        const float limit = mixprec_cuda_limit_(type, how);
+        uint32_t raw[MIXPREC_CUDA_ROWS_][8];
+        bool above = false;
+#pragma unroll
+        for (int u = 0; u < MIXPREC_CUDA_ROWS_; u++)
+            mixprec_cuda_read8_<mixprec_cuda_size_of_<from>::bytes, 4>(raw[u], item.p[1], at + u * item.columns);
+#pragma unroll
+        for (int u = 0; u < MIXPREC_CUDA_ROWS_; u++) {
             float v[8];
-            mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, src_size, at, count));
-            if (scale)
-                mixprec_cuda_scale8_(v, *scale);
-            mixprec_cuda_codes8_(code, v, dst_type, overflow);
-            if (dst)
-                mixprec_cuda_store_codes_(dst, dst_size, at, count, mixprec_cuda_whole_at_(dst, dst_size, at, count),
-                                          code);
+            mixprec_cuda_widen8_(v, raw[u], from);
 #pragma unroll
             for (int e = 0; e < 8; e++)
-                tile[r * pitch + c + e] = code[e];
+                v[e] = mixprec_cuda_mul_(v[e], scale);
+            above |= mixprec_cuda_any_above_(v, limit);
+            mixprec_cuda_narrow8_(raw[u], v, type, how.overflow);
         }
-        __syncthreads();
-#pragma unroll 1
-        for (int c = (int)threadIdx.x / 8; c < MIXPREC_CUDA_TILE_; c += MIXPREC_CUDA_THREADS_ / 8) {
-            int r = (int)threadIdx.x % 8 * 8;
-            size_t at = (j0 + c) * rows + i0 + r;
-            if (i0 + r >= rows || j0 + c >= columns)
-                continue;
-            int count = rows - i0 - r < 8 ? (int)(rows - i0 - r) : 8;
+        if (above)
+            return false;
 #pragma unroll
-            for (int e = 0; e < 8; e++)
-                code[e] = tile[(r + e) * pitch + c];
-            mixprec_cuda_store_codes_(transposed, dst_size, at, count,
-                                      mixprec_cuda_whole_at_(transposed, dst_size, at, count), code);
+        for (int u = 0; u < MIXPREC_CUDA_ROWS_; u++)
+            if (item.p[0])
+                mixprec_cuda_write8_<size, 4>(item.p[0], at + u * item.columns, raw[u]);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++) { /* a column of four rows */
+            void *to = (unsigned char *)at_shared(c, r * size, size) + e * (MIXPREC_CUDA_TILE_ROWS_ * size);
+            if (size == 4) {
+                *(uint4 *)to = make_uint4(raw[0][e], raw[1][e], raw[2][e], raw[3][e]);
+            } else if (size == 2) {
+                const uint32_t w = e / 2, half = e % 2 ? 0x7632 : 0x5410;
+                *(uint2 *)to =
+                    make_uint2(__byte_perm(raw[0][w], raw[1][w], half), __byte_perm(raw[2][w], raw[3][w], half));
+            } else {
+                const uint32_t w = e / 4, pairs = e % 4 < 2 ? 0x5140 : 0x7362, half = e % 2 ? 0x7632 : 0x5410;
+                *(uint32_t *)to = __byte_perm(__byte_perm(raw[0][w], raw[1][w], pairs),
+                                              __byte_perm(raw[2][w], raw[3][w], pairs), half);
+            }
+        }
+        return true;
+    }
+    template <mixprec_dtype from>
+    __device__ static bool four(const mixprec_cuda_item_ &item, size_t at, uint32_t r, uint32_t c, float scale,
+                                mixprec_dtype type, const mixprec_cuda_rounding_ &how) {
+        MIXPREC_CUDA_BY_TYPE_(type, return (four<from, constant>(item, at, r, c, scale, how)));
+        return false;
+    }
+    __device__ bool fast(const mixprec_cuda_item_ &item, size_t at, uint32_t r, uint32_t c, float scale,
+                         const mixprec_cuda_rounding_ &how) {
+        MIXPREC_CUDA_BY_TYPE_(src_type, return four<constant>(item, at, r, c, scale, dst_type, how));
+        return false;
+    }
+    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
+        const size_t dst_size = mixprec_cuda_size_(dst_type), src_size = mixprec_cuda_size_(src_type);
+        const mixprec_cuda_rounding_ how = {MIXPREC_ROUND_NEAREST_EVEN, overflow, 0, 0};
+        const float scale = item.p[3] ? *(const float *)item.p[3] : 1.0f;
+        void *dst = item.p[0], *transposed = item.p[2];
+        size_t rows = item.rows, columns = item.columns;
+        uint32_t tiles = (uint32_t)((columns + MIXPREC_CUDA_TILE_COLUMNS_ - 1) / MIXPREC_CUDA_TILE_COLUMNS_);
+        size_t i0 = (size_t)(index / tiles) * MIXPREC_CUDA_TILE_ROWS_;
+        size_t j0 = (size_t)(index % tiles) * MIXPREC_CUDA_TILE_COLUMNS_;
+        uint32_t r = threadIdx.x / 8 * MIXPREC_CUDA_ROWS_, c = threadIdx.x % 8 * 8;
+        const mixprec_cuda_rows_ x = mixprec_cuda_rows_at_(item, i0 + r, j0 + c);
+        if (!(mixprec_cuda_whole_rows_(x, columns, item.p[1], src_size) &&
+              (!dst || mixprec_cuda_whole_rows_(x, columns, dst, dst_size)) && fast(item, x.at, r, c, scale, how)))
+#pragma unroll 1
+            for (uint32_t e = 0; e < x.present * 8; e++) {
+                size_t at = x.at + e / 8 * columns + e % 8;
+                if (e % 8 >= x.across)
+                    continue;
+                uint32_t code = mixprec_cuda_code_(
+                    mixprec_cuda_scaled_(mixprec_cuda_load_(item.p[1], src_type, at), scale), dst_type, how, 0);
+                if (dst)
+                    mixprec_cuda_put_(dst, dst_size, at, code);
+                mixprec_cuda_put_(at_shared(c + e % 8, (r + e / 8) * (uint32_t)dst_size, dst_size), dst_size, 0, code);
+            }
+        __syncthreads();
+        const uint32_t pieces = MIXPREC_CUDA_TILE_ROWS_ * (uint32_t)dst_size / 16, piece_rows = 16 / (uint32_t)dst_size;
+        const bool aligned = ((uintptr_t)transposed | rows * dst_size) % 16 == 0;
+#pragma unroll 1
+        for (uint32_t p = threadIdx.x; p < MIXPREC_CUDA_TILE_COLUMNS_ * pieces; p += MIXPREC_CUDA_THREADS_) {
+            uint32_t column = p / pieces;
+            size_t i = i0 + p % pieces * piece_rows, at = (j0 + column) * rows + i;
+            const void *from = at_shared(column, p % pieces * 16, dst_size);
+            if (j0 + column >= columns)
+                break;
+            if (aligned && i + piece_rows <= rows)
+                *(uint4 *)(void *)((unsigned char *)transposed + at * dst_size) = *(const uint4 *)from;
+            else
+#pragma unroll 1
+                for (uint32_t e = 0; e < piece_rows && i + e < rows; e++)
+                    mixprec_cuda_put_(transposed, dst_size, at + e, mixprec_cuda_element_plain_(from, dst_size, e));
         }
         __syncthreads(); /* before the next tile */
     }
@@ -1709,9 +2074,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_transpose_op_ &op, const
     op.tile(item, chunk);
 }
 
-/* A tile has a band of 128 columns: 16 rows of which each half of a warp has one, or, where blocks are square, 128
-   rows, whose amax is found in a first pass; the second finds them in the cache. A thread has eight neighbours. p: dst,
-   src, inverse */
+/* A tile has a band of 128 columns: 64 rows of which each half of a warp has four, or, where blocks are square, 128
+   rows, whose amax is found in a first pass; the second finds them in the cache. p: dst, src, inverse */
 template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
     mixprec_dtype dst_type, src_type;
     int power_of_two;
@@ -1719,52 +2083,87 @@ template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
         return true;
     }
     __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
+        enum { most = MIXPREC_CUDA_ROWS_ };
         float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
-        const int tile_rows = square ? 128 : 16, row = (int)threadIdx.x / 16;
+        const mixprec_cuda_rounding_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0, 0};
+        const size_t tile_rows = square ? 128 : 64, size = mixprec_cuda_size_(src_type), columns = item.columns;
         void *dst = item.p[0];
         const void *src = item.p[1];
         float *inverse = (float *)item.p[2];
-        size_t rows = item.rows, columns = item.columns, size = mixprec_cuda_size_(src_type);
         uint32_t bands = (uint32_t)((columns + 127) / 128), band = index % bands;
         size_t i0 = (size_t)(index / bands) * tile_rows, j = (size_t)band * 128 + threadIdx.x % 16 * 8;
-        int count = j >= columns ? 0 : columns - j < 8 ? (int)(columns - j) : 8;
-        float scale = 1;
-        uint32_t largest = 0;
+        float scale[most] = {1, 1, 1, 1};
+        uint32_t largest[most] = {};
         for (int pass = square ? 0 : 1; pass < 2; pass++) {
 #pragma unroll 1
-            for (int r = row; r < tile_rows; r += 16) {
-                size_t i = i0 + r, at = i * columns + j;
-                bool here = i < rows && count;
-                float v[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-                if (here)
-                    mixprec_cuda_load8_(v, src, src_type, at, count, mixprec_cuda_whole_at_(src, size, at, count));
-                if (!square || pass == 0)
-                    mixprec_cuda_largest8_(largest, v);
+            for (size_t r = threadIdx.x / 16 * most; r < tile_rows; r += 64) {
+                const mixprec_cuda_rows_ x = mixprec_cuda_rows_at_(item, i0 + r, j);
+                float v[most][8];
+                bool fast =
+                    mixprec_cuda_whole_rows_(x, columns, src, size) && mixprec_cuda_whole_rows_(x, columns, dst, 1);
+                fast = fast && mixprec_cuda_load_units_<most, 4>(v, src, src_type, x.at, columns);
+                if (!square || pass == 0) {
+#pragma unroll
+                    for (int u = 0; u < most; u++)
+#pragma unroll
+                        for (int e = 0; fast && e < 8; e++)
+                            largest[square ? 0 : u] = mixprec_cuda_larger_(largest[square ? 0 : u], v[u][e]);
+#pragma unroll 1
+                    for (uint32_t u = 0; !fast && u < x.present; u++)
+#pragma unroll 1
+                        for (uint32_t e = 0; e < x.across; e++) {
+                            float one = mixprec_cuda_load_(src, src_type, x.at + u * columns + e);
+#pragma unroll
+                            for (uint32_t w = 0; w < most; w++)
+                                if (square ? w == 0 : w == u)
+                                    largest[w] = mixprec_cuda_larger_(largest[w], one);
+                        }
+                }
                 if (pass == 0)
                     continue;
                 if (!square) {
-                    for (int distance = 8; distance; distance /= 2) {
-                        uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest, distance);
-                        largest = other > largest ? other : largest;
+#pragma unroll
+                    for (int u = 0; u < most; u++) {
+#pragma unroll
+                        for (int distance = 8; distance; distance /= 2) {
+                            uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest[u], distance);
+                            largest[u] = other > largest[u] ? other : largest[u];
+                        }
+                        scale[u] = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest[u]), dst_type, power_of_two);
+                        if (threadIdx.x % 16 == 0 && (uint32_t)u < x.present)
+                            inverse[(i0 + r + u) * bands + band] = mixprec_cuda_div_(1.0f, scale[u]);
                     }
-                    scale = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
-                    if (threadIdx.x % 16 == 0 && i < rows)
-                        inverse[i * bands + band] = mixprec_cuda_div_(1.0f, scale);
                 }
-                if (here) {
-                    mixprec_cuda_scale8_(v, scale);
-                    mixprec_cuda_store8_(dst, dst_type, at, count, mixprec_cuda_whole_at_(dst, 1, at, count), v,
-                                         MIXPREC_OVERFLOW_SATURATE);
+                if (fast) {
+#pragma unroll
+                    for (int u = 0; u < most; u++)
+#pragma unroll
+                        for (int e = 0; e < 8; e++)
+                            v[u][e] = mixprec_cuda_mul_(v[u][e], scale[u]);
+                    fast = mixprec_cuda_store_units_<most, 4>(dst, dst_type, x.at, columns, v, how);
                 }
+                if (!fast)
+#pragma unroll 1
+                    for (uint32_t e = 0; e < x.present * 8; e++) {
+                        size_t at = x.at + e / 8 * columns + e % 8;
+                        float factor = e < 8 ? scale[0] : e < 16 ? scale[1] : e < 24 ? scale[2] : scale[3];
+                        if (e % 8 < x.across)
+                            mixprec_cuda_put_(
+                                dst, 1, at,
+                                mixprec_cuda_code_(mixprec_cuda_scaled_(mixprec_cuda_load_(src, src_type, at), factor),
+                                                   dst_type, how, 0));
+                    }
             }
             if (pass == 0) {
-                largest = mixprec_cuda_reduce_<false>(largest);
+                largest[0] = mixprec_cuda_reduce_<false>(largest[0]);
                 if (threadIdx.x == 0) {
-                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest), dst_type, power_of_two);
+                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest[0]), dst_type, power_of_two);
                     inverse[index] = mixprec_cuda_div_(1.0f, *shared);
                 }
                 __syncthreads();
-                scale = *shared;
+#pragma unroll
+                for (int u = 0; u < most; u++)
+                    scale[u] = *shared;
             }
         }
     }
@@ -2698,12 +3097,12 @@ template <class Op> static size_t mixprec_cuda_chunks_of_(const Op &, const mixp
     return mixprec_cuda_chunks_(item.n);
 }
 static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_transpose_op_ &, const mixprec_cuda_item_ &item) {
-    return mixprec_cuda_tiles_(item, MIXPREC_CUDA_TILE_, MIXPREC_CUDA_TILE_);
+    return mixprec_cuda_tiles_(item, MIXPREC_CUDA_TILE_ROWS_, MIXPREC_CUDA_TILE_COLUMNS_);
 }
 template <bool square>
 static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<square> &,
                                       const mixprec_cuda_item_ &item) {
-    return mixprec_cuda_tiles_(item, square ? 128 : 16, 128);
+    return mixprec_cuda_tiles_(item, square ? 128 : 64, 128);
 }
 
 /* What an operation does with the pointers of an item, for the checks: bits of those that must not be NULL, of those
@@ -2775,7 +3174,7 @@ static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
     op.partial += blocks;
 }
 template <class Op, class Record>
-static mixprec_status mixprec_cuda_run_list_(Op op, const Record *list, size_t count, size_t blocks, size_t shared,
+static mixprec_status mixprec_cuda_run_list_(Op &op, const Record *list, size_t count, size_t blocks, size_t shared,
                                              mixprec_cuda_stream stream) {
     mixprec_cuda_device_ device;
     size_t i = 0;
@@ -2885,14 +3284,14 @@ mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *lis
                                          {dst_size, mixprec_cuda_size_(src_type), dst_size, sizeof(float)},
                                          false,
                                          0,
-                                         MIXPREC_CUDA_TILE_,
-                                         MIXPREC_CUDA_TILE_};
+                                         MIXPREC_CUDA_TILE_ROWS_,
+                                         MIXPREC_CUDA_TILE_COLUMNS_};
     if (!mixprec_cuda_is_compute_type_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
     if ((unsigned)overflow > MIXPREC_OVERFLOW_SATURATE_KEEP_INF)
         return MIXPREC_ERR_OVERFLOW;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
-    return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_TILE_ * (MIXPREC_CUDA_TILE_ + 1) * sizeof(uint32_t),
+    return mixprec_cuda_run_list_(op, list, count, 0, MIXPREC_CUDA_TILE_ROWS_ * MIXPREC_CUDA_TILE_COLUMNS_ * dst_size,
                                   stream);
 }
 
@@ -2922,8 +3321,8 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
     return mixprec_cuda_launch_(mixprec_cuda_scaler_update_, 1, 1, 1, 0, stream, scaler, take_step);
 }
 
-/* A partial sum for every block: 1024 of each launch at most, whatever the device. */
-#define MIXPREC_CUDA_NORM_BLOCKS_ 1024
+/* A partial sum for every block: 4096 of each launch at most, whatever the device. */
+#define MIXPREC_CUDA_NORM_BLOCKS_ 4096
 size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count) {
     size_t chunks = 0, launches = count / MIXPREC_CUDA_LIST_ + 1;
     for (size_t i = 0; list && i < count; i++)
@@ -2933,7 +3332,7 @@ size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t coun
 }
 mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                   void *workspace, size_t workspace_size, mixprec_cuda_stream stream) {
-    mixprec_cuda_norm_op_ op = {type, (double *)workspace, 0};
+    mixprec_cuda_norm_op_ op = {type, (double *)workspace, 0, 0};
     size_t bytes = mixprec_cuda_norm2_workspace(list, count);
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
@@ -2947,12 +3346,10 @@ mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, 
     if (bytes > workspace_size || (bytes && (!workspace || (uintptr_t)workspace % sizeof(double))))
         return MIXPREC_ERR_WORKSPACE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check());
-    if (bytes) /* with fewer blocks than the most, some of the sums would stay unwritten */
-        MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaMemsetAsync(workspace, 0, bytes, (cudaStream_t)stream)));
     MIXPREC_CUDA_TRY_(
         mixprec_cuda_run_list_(op, list, count, MIXPREC_CUDA_NORM_BLOCKS_, MIXPREC_CUDA_REDUCE_BYTES_, stream));
     return mixprec_cuda_launch_(mixprec_cuda_norm_end_, 1, 1, MIXPREC_CUDA_THREADS_, MIXPREC_CUDA_REDUCE_BYTES_, stream,
-                                norm, (const double *)workspace, bytes / sizeof(double));
+                                norm, (const double *)workspace, (size_t)(op.partial - (double *)workspace));
 }
 
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
@@ -2981,7 +3378,7 @@ mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, 
 
 mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type, const float *norm,
                                  float max_norm, mixprec_cuda_stream stream) {
-    mixprec_cuda_clip_op_ op = {type, norm, max_norm, 0};
+    mixprec_cuda_clip_op_ op = {type, type, norm, max_norm, 0};
     if (!mixprec_cuda_is_compute_type_(type))
         return MIXPREC_ERR_DTYPE;
     if (!norm)
@@ -3031,7 +3428,9 @@ mixprec_status mixprec_cuda_scale_of_amax(float *scale, float *inverse, const fl
 
 mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t count, mixprec_dtype dst_type,
                                      mixprec_dtype src_type, mixprec_cuda_stream stream) {
-    mixprec_cuda_quantize_op_ op = {dst_type, src_type};
+    mixprec_cuda_quantize_op_<false> nearest = {dst_type, src_type, 0, 0, 0};
+    mixprec_cuda_quantize_op_<true> any = {dst_type, src_type, 0, 0, 0};
+    bool all_nearest = true;
     const mixprec_cuda_access_ access = {
         7, 1 | 8 | 16, 4 | 8 | 16 | 32, {1, mixprec_cuda_size_(src_type), 4, 4, 4, 8}, true, 0, 0, 0};
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
@@ -3040,7 +3439,10 @@ mixprec_status mixprec_cuda_quantize(const mixprec_cuda_quantized *list, size_t 
         if ((unsigned)list[i].round > MIXPREC_ROUND_STOCHASTIC)
             return MIXPREC_ERR_ROUND;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
-    return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
+    for (size_t i = 0; i < count; i++)
+        all_nearest = all_nearest && list[i].round == MIXPREC_ROUND_NEAREST_EVEN;
+    return all_nearest ? mixprec_cuda_run_list_(nearest, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream)
+                       : mixprec_cuda_run_list_(any, list, count, 0, MIXPREC_CUDA_REDUCE_BYTES_, stream);
 }
 
 mixprec_status mixprec_cuda_delayed_scaling_update(mixprec_delayed_scaling *scaling, float *amax, size_t count,
@@ -3066,7 +3468,7 @@ mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks 
     mixprec_cuda_quantize_blocks_op_<false> flat = {dst_type, src_type, power_of_two};
     mixprec_cuda_quantize_blocks_op_<true> square = {dst_type, src_type, power_of_two};
     const mixprec_cuda_access_ access = {
-        7,  5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, block_rows == 1 ? (size_t)16 : (size_t)128,
+        7,  5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, block_rows == 1 ? (size_t)64 : (size_t)128,
         128};
     const size_t shared = MIXPREC_CUDA_REDUCE_BYTES_ + 16;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
@@ -3579,8 +3981,15 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_CHUNK_
 #undef MIXPREC_CUDA_POINTERS_
 #undef MIXPREC_CUDA_THREADS_
+#undef MIXPREC_CUDA_BY_TYPE_
+#undef MIXPREC_CUDA_CASE_
 #undef MIXPREC_CUDA_REDUCE_BYTES_
-#undef MIXPREC_CUDA_TILE_
+#undef MIXPREC_CUDA_TILE_ROWS_
+#undef MIXPREC_CUDA_TILE_COLUMNS_
+#undef MIXPREC_CUDA_ROWS_
+#undef MIXPREC_CUDA_UNITS_
+#undef MIXPREC_CUDA_TRANSPOSE_BLOCKS_
+#undef MIXPREC_CUDA_GAP_
 #undef MIXPREC_CUDA_TILE_BYTES_
 #undef MIXPREC_CUDA_EXACT_DEPTH_
 #undef MIXPREC_CUDA_EXACT_PITCH_

@@ -3,7 +3,9 @@
    all of it and the lower triangle; the training kernels in GB/s beside what a copy reaches. Writes FILE.csv, with the
    columns of the CPU benchmark, and FILE.html, a page in its style.
 
-       bench_cuda [--quick] [--out FILE]         FILE: build/bench/cuda
+       bench_cuda [--quick] [--filter TEXT] [--out FILE]
+
+   FILE: build/bench/cuda. TEXT: only the cases whose suite/name contains it, such as memory/ or gemm/4096.
 
    Numbers are random: a GPU is faster on zeros. Times are the median of five runs of at least 50 ms between events. */
 #include <math.h>
@@ -24,6 +26,7 @@ static const size_t cublas_workspace_size = (size_t)32 << 20;
 #endif
 
 static bool quick;
+static const char *filter = "";
 static struct {
     char suite[16], name[24], dtype[16], impl[16], metric[16];
     double value;
@@ -62,6 +65,17 @@ static void report(const char *suite, const char *name, const char *dtype, const
     snprintf(r->metric, sizeof r->metric, "%s", metric);
     r->value = value;
     printf("%-8s %-18s %-12s %-10s %10.4g %s\n", suite, name, dtype, impl, value, metric);
+}
+static bool wanted(const char *suite, const char *name) {
+    char text[64];
+    snprintf(text, sizeof text, "%s/%s", suite, name);
+    return strstr(text, filter) != NULL;
+}
+static bool any_of(const char *suite) {
+    for (int i = 0; i < result_count; i++)
+        if (!strcmp(results[i].suite, suite))
+            return true;
+    return false;
 }
 /* NaN when it was not measured. */
 static double figure(const char *suite, const char *name, const char *dtype, const char *impl, const char *metric) {
@@ -258,7 +272,8 @@ static void bench_gemm(void) {
             char name[24];
             mixprec_gemm_desc d;
             void *a, *b, *c, *bias;
-            if (kind->native && kind->type == MIXPREC_E4M3 && !has_native_fp8)
+            snprintf(name, sizeof name, "%zu", size);
+            if (!wanted("gemm", name) || (kind->native && kind->type == MIXPREC_E4M3 && !has_native_fp8))
                 continue;
             a = random_array(kind->type, size * size), b = random_array(kind->type, size * size);
             c = allocate(size * size * 4), bias = random_array(MIXPREC_BF16, size);
@@ -268,7 +283,6 @@ static void bench_gemm(void) {
             d.trans_b = kind->trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
             if (kind->bias)
                 d.bias = bias, d.bias_type = MIXPREC_BF16;
-            snprintf(name, sizeof name, "%zu", size);
             measure_gemm("gemm", name, kind->name, d, 2.0 * (double)size * (double)size * (double)size,
                          size <= 4096 && !kind->bias && !(kind->native && kind->type == MIXPREC_E4M3), true);
             CUDA(cudaFree(a));
@@ -293,6 +307,8 @@ static void bench_symmetric(void) {
         d.m = d.n = n, d.k = k, d.a = d.b = a, d.c = c, d.trans_b = MIXPREC_TRANS, d.native = kind->native;
         d.a_type = d.b_type = kind->type, d.c_type = kind->c_type;
         for (int triangle = 0; triangle < 2; triangle++) {
+            if (!wanted("gram", triangle ? "lower" : "full"))
+                continue;
             d.triangle = triangle ? MIXPREC_LOWER : MIXPREC_FULL;
             measure_gemm("gram", triangle ? "lower" : "full", kind->name, d, 2.0 * (double)n * (double)n * (double)k,
                          false, !triangle);
@@ -313,7 +329,7 @@ static void bench_memory(void) {
     mixprec_adam adam;
     mixprec_sgd sgd;
     mixprec_parameter parameter;
-    mixprec_cuda_tensor gradient = {g, g, n};
+    mixprec_cuda_tensor gradient = {g, g, n}, wide = {w, w, n};
     mixprec_cuda_quantized quantized;
     mixprec_cuda_transposed transposed;
     mixprec_cuda_quantized_blocks blocks;
@@ -339,23 +355,27 @@ static void bench_memory(void) {
     blocks = {copy, g, n >> 11, 2048, v};
     bytes = mixprec_cuda_norm2_workspace(&gradient, 1);
     workspace = allocate(bytes);
-    report("memory", "copy", "f32", "cudaMemcpy", "gb_per_s", limit);
 #define MEMORY(name, type, bytes_each, call)                                                                           \
-    do {                                                                                                               \
+    if (wanted("memory", name)) {                                                                                      \
         double rate = (double)(bytes_each) * (double)n / seconds_of([&]() { MIXPREC(call); }) * 1e-9;                  \
         report("memory", name, type, "mixprec", "gb_per_s", rate);                                                     \
         report("memory", name, type, "mixprec", "share_of_copy", rate / limit);                                        \
-    } while (0)
+    }
     MEMORY("convert", "f32-bf16", 6, mixprec_cuda_convert(copy, MIXPREC_BF16, w, MIXPREC_F32, n, NULL));
     MEMORY("convert", "f32-f16", 6, mixprec_cuda_convert(copy, MIXPREC_F16, w, MIXPREC_F32, n, NULL));
     MEMORY("convert", "f32-e4m3", 5, mixprec_cuda_convert(copy, MIXPREC_E4M3, w, MIXPREC_F32, n, NULL));
+    MEMORY("convert", "e4m3-f32", 5, mixprec_cuda_convert(m, MIXPREC_F32, copy, MIXPREC_E4M3, n, NULL));
     MEMORY("convert", "bf16-f32", 6, mixprec_cuda_convert(m, MIXPREC_F32, g, MIXPREC_BF16, n, NULL));
+    MEMORY("convert", "f16-bf16", 4, mixprec_cuda_convert(copy, MIXPREC_BF16, g, MIXPREC_F16, n, NULL));
     MEMORY("transpose", "bf16-e4m3", 4,
            mixprec_cuda_convert_transpose(&transposed, 1, MIXPREC_E4M3, MIXPREC_BF16, MIXPREC_OVERFLOW_SATURATE, NULL));
     MEMORY("unscale", "bf16", 4, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_BF16, MIXPREC_BF16, NULL));
+    MEMORY("unscale", "f32", 8, mixprec_cuda_scaler_unscale(scaler, &wide, 1, MIXPREC_F32, MIXPREC_F32, NULL));
     MEMORY("check", "bf16", 2, mixprec_cuda_scaler_unscale(scaler, &gradient, 1, MIXPREC_NONE, MIXPREC_BF16, NULL));
     MEMORY("norm", "bf16", 2, mixprec_cuda_norm2(scalars + 2, &gradient, 1, MIXPREC_BF16, workspace, bytes, NULL));
+    MEMORY("norm", "f32", 4, mixprec_cuda_norm2(scalars + 2, &wide, 1, MIXPREC_F32, workspace, bytes, NULL));
     MEMORY("amax", "bf16", 2, mixprec_cuda_amax(scalars + 3, &gradient, 1, MIXPREC_BF16, NULL));
+    MEMORY("amax", "f32", 4, mixprec_cuda_amax(scalars + 3, &wide, 1, MIXPREC_F32, NULL));
     MEMORY("clip", "bf16", 4, mixprec_cuda_clip(&gradient, 1, MIXPREC_BF16, scalars + 2, 1e9f, NULL));
     MEMORY("quantize", "bf16-e4m3", 3, mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, NULL));
     MEMORY("quantize-1x128", "bf16-e4m3", 3 + 4.0 / 128,
@@ -370,6 +390,8 @@ static void bench_memory(void) {
     MEMORY("adamw-bf16", "bf16", 22, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
     parameter.round = MIXPREC_ROUND_NEAREST_EVEN, parameter.compensation = w;
     MEMORY("adamw-kahan", "bf16", 26, mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL));
+    if (any_of("memory"))
+        report("memory", "copy", "f32", "cudaMemcpy", "gb_per_s", limit);
 }
 
 /* ---- the page ---- */
@@ -379,17 +401,10 @@ static void add_figure(bar_panel *panel, const char *label, int kind, double val
         snprintf(add_bar(panel, label, kind, value)->text, sizeof panel->bars->text, format, text);
 }
 
-static void write_html(FILE *file, const cudaDeviceProp *device) {
+static void write_gemm(FILE *file) {
     static const char *const peers[] = {"cuBLAS", "cuBLASLt", "wmma"};
     bar_panel panels[4];
     int count = 0, i;
-    double copy = figure("memory", "copy", "f32", "cudaMemcpy", "gb_per_s");
-    start_page(file, "mixprec on this GPU");
-    fprintf(file, "<h1>Mixed precision on ");
-    html_text(file, device->name);
-    fprintf(file, "</h1>\n<p>mixprec %d.%d.%d. Compute capability %d.%d, %d multiprocessors.</p>\n",
-            MIXPREC_VERSION_MAJOR, MIXPREC_VERSION_MINOR, MIXPREC_VERSION_PATCH, device->major, device->minor,
-            device->multiProcessorCount);
     start_section(file, "Matrix products");
     fprintf(file, "<p>Square matrices, in TFLOP/s. Blue: mma.sync, the default path; at the right its share of the peer"
                   " below. Grey: cuBLAS, cuBLASLt for fp8, and the library's reference path, WMMA.</p>\n");
@@ -413,47 +428,71 @@ static void write_html(FILE *file, const cudaDeviceProp *device) {
     }
     write_panels(file, panels, count);
     end_section(file);
+}
 
+static void write_symmetric(FILE *file) {
+    bar_panel panel;
+    int i;
     start_section(file, "dot(A, A<sup>T</sup>)");
     fprintf(file, "<p>The case of the CPU benchmark. On a T4 GPU its authors report 34.7 ms in f32 and 5.58 ms in f16"
                   " for A 1024 x 65536.</p>\n<div class='narrow'>");
-    start_panel(&panels[0], quick ? "A 1024 x 8192 (--quick)" : "A 1024 x 65536", "milliseconds, less is better");
+    start_panel(&panel, quick ? "A 1024 x 8192 (--quick)" : "A 1024 x 65536", "milliseconds, less is better");
     for (i = 0; i < gemm_kind_count; i++) {
         static const char *const impls[] = {"mixprec", "mixprec", "cuBLAS", "cuBLASLt"};
         for (int p = 0; p < 4; p++) {
             double value =
                 figure("gram", p == 1 ? "lower" : "full", gemm_kinds[i].name, impls[p], "seconds_median") * 1e3;
-            add_figure(&panels[0],
+            add_figure(&panel,
                        p == 0   ? gemm_kinds[i].name
                        : p == 1 ? "lower triangle"
                                 : impls[p],
                        p < 2 ? BAR_LIBRARY : BAR_OTHER, value, "%.3g ms", value);
         }
     }
-    if (panels[0].count)
-        write_panel(file, &panels[0]);
+    if (panel.count)
+        write_panel(file, &panel);
     fprintf(file, "</div>\n");
     end_section(file);
+}
 
+static void write_memory(FILE *file) {
+    const double copy = figure("memory", "copy", "f32", "cudaMemcpy", "gb_per_s");
+    bar_panel panel;
+    int i;
     start_section(file, "Training kernels");
     fprintf(file,
             "<p>Bytes that must be read and written, per second; the line is a copy of f32 in the same run. At the"
             " right: of the copy.</p>\n<div class='narrow'>");
-    start_panel(&panels[0], "Arrays in device memory", "GB/s, read + written");
+    start_panel(&panel, "Arrays in device memory", "GB/s, read + written");
     for (i = 0; i < result_count; i++)
         if (!strcmp(results[i].suite, "memory") && !strcmp(results[i].impl, "mixprec") &&
             !strcmp(results[i].metric, "gb_per_s")) {
             char label[24];
             bool converts = !strcmp(results[i].name, "convert");
             snprintf(label, sizeof label, "%.23s", converts ? results[i].dtype : results[i].name);
-            add_figure(&panels[0], label, BAR_LIBRARY, results[i].value, "%.0f %%", 100 * results[i].value / copy);
+            add_figure(&panel, label, BAR_LIBRARY, results[i].value, "%.0f %%", 100 * results[i].value / copy);
         }
-    panels[0].limit = copy;
-    panels[0].limit_label = "copy";
-    if (panels[0].count)
-        write_panel(file, &panels[0]);
+    panel.limit = copy;
+    panel.limit_label = "copy";
+    if (panel.count)
+        write_panel(file, &panel);
     fprintf(file, "</div>\n");
     end_section(file);
+}
+
+static void write_html(FILE *file, const cudaDeviceProp *device) {
+    start_page(file, "mixprec on this GPU");
+    fprintf(file, "<h1>Mixed precision on ");
+    html_text(file, device->name);
+    fprintf(file, "</h1>\n<p>mixprec %d.%d.%d. Compute capability %d.%d, %d multiprocessors.</p>\n",
+            MIXPREC_VERSION_MAJOR, MIXPREC_VERSION_MINOR, MIXPREC_VERSION_PATCH, device->major, device->minor,
+            device->multiProcessorCount);
+    if (any_of("gemm"))
+        write_gemm(file);
+    if (any_of("gram"))
+        write_symmetric(file);
+    if (any_of("memory"))
+        write_memory(file);
     fprintf(file, "</main></body></html>\n");
 }
 
@@ -477,8 +516,10 @@ int main(int argc, char **argv) {
             quick = true;
         else if (!strcmp(argv[i], "--out") && i + 1 < argc)
             path = argv[++i];
+        else if (!strcmp(argv[i], "--filter") && i + 1 < argc)
+            filter = argv[++i];
         else {
-            fprintf(stderr, "usage: %s [--quick] [--out FILE]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--quick] [--filter TEXT] [--out FILE]\n", argv[0]);
             return 2;
         }
     if (mixprec_cuda_check() != MIXPREC_OK) {
@@ -500,6 +541,8 @@ int main(int argc, char **argv) {
     bench_gemm();
     bench_symmetric();
     bench_memory();
+    if (!result_count)
+        die("no case matches --filter", filter);
     file = open_output(path, ".csv");
     fprintf(file, "suite,case,dtype,isa,threads,impl,metric,value\n");
     for (i = 0; i < result_count; i++)

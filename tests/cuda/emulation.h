@@ -5,7 +5,8 @@
        one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
        an order drawn anew at each meeting.
      - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
-       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory.
+       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. Plain
+       reads find NaN behind the end, too, and plain writes there are found when the block has ended.
        cp.async fills its target with NaN at once and brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
      - Conversions return NaNs with another payload than the library promises, as hardware may.
@@ -67,6 +68,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 
 #define EMULATION_STACK 65536
 #define EMULATION_MAX_THREADS 1024
+#define EMULATION_GUARD 4096 /* bytes behind the shared memory of a launch */
 
 #if defined(__x86_64__)
 /* Saves the callee-saved registers on the old stack and takes those of the new one. */
@@ -287,7 +289,8 @@ static inline cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cu
 
 static void emulation_run_block(int threads) {
     int warps = threads / 32, t, w;
-    memset(emulation.shared, 0xFF, emulation.shared_bytes);
+    const unsigned char *guard = emulation.shared + emulation.shared_bytes;
+    memset(emulation.shared, 0xFF, emulation.shared_bytes + EMULATION_GUARD);
     for (t = 0; t < threads; t++) {
         emulation.copies[t].clear();
         emulation.groups[t] = 0;
@@ -308,6 +311,8 @@ static void emulation_run_block(int threads) {
             done += __builtin_popcount(emulation.warps[w].done);
         }
         if (!able) {
+            if (!blocked && (guard[0] != 0xFF || memcmp(guard, guard + 1, EMULATION_GUARD - 1)))
+                emulation_fail("a write behind the shared memory of the launch", "plain access");
             if (!blocked)
                 return;
             if (done)
@@ -397,7 +402,7 @@ static inline float mixprec_cuda_cvt_f16_(uint32_t bits) {
 }
 static inline bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
     for (int e = 0; e < 8; e++)
-        if ((mixprec_f32_bits_(v[e]) & 0x7FFFFFFFu) > mixprec_f32_bits_(limit))
+        if (!(fabsf(v[e]) <= limit))
             return true;
     return false;
 }

@@ -515,6 +515,41 @@ static void test_convert_list(void) {
         }
 }
 
+/* Chunks that are whole, or short or long by one; each side aligned or off by an element; values that the fast way
+   leaves to the exact one; in place where the sizes are the same. */
+static void test_convert_chunks(void) {
+    static const size_t lengths[] = {512, 8191, 8192, 8193, 16384};
+    const size_t most = 16384;
+    for (int s = 0; s < 5; s++)
+        for (int d = 0; d < 5; d++)
+            for (int form = 0; form < (test_quick ? 4 : 20); form++) {
+                const mixprec_dtype from = compute_types[s], to = compute_types[d];
+                const bool in_place = size_of(from) == size_of(to) && form % 4 == 3;
+                size_t n = lengths[(form + s + d) % 5], i;
+                unsigned char *src = (unsigned char *)memory(most * 4, form % 2 * size_of(from));
+                unsigned char *other = (unsigned char *)memory(most * 4 + 16, form / 2 % 2 * size_of(to));
+                unsigned char *dst = in_place ? src : other, *want = (unsigned char *)malloc(most * 4 + 16);
+                mixprec_cuda_tensor one = {dst, src, n};
+                for (i = 0; i < n; i++)
+                    put(src, from, i, random_unit() * 4 - 2);
+                if (form % 3) /* one of a warp, and the last one */
+                    put(src, from, 300, form % 3 == 1 ? (double)NAN : 3e38), put(src, from, n - 1, (double)NAN);
+                memset(want, 0xA5, most * 4 + 16);
+                memset(other, 0xA5, most * 4 + 16);
+                for (i = 0; i < n; i++) {
+                    uint32_t code = mixprec_encode(value_at(src, from, i), to, MIXPREC_ROUND_NEAREST_EVEN,
+                                                   MIXPREC_OVERFLOW_IEEE, 0);
+                    memcpy(want + i * size_of(to), &code, size_of(to));
+                }
+                OK(mixprec_cuda_convert_list(&one, 1, to, from, MIXPREC_OVERFLOW_IEEE, NULL));
+                CHECK(!memcmp(dst, want, n * size_of(to) + (in_place ? 0 : 16)), "%s to %s, n = %zu, form %d",
+                      mixprec_dtype_name(from), mixprec_dtype_name(to), n, form);
+                release(src);
+                release(other);
+                free(want);
+            }
+}
+
 /* How many blocks a launch of a list may have is counted in multiprocessors: with one, a block gets several tiles. */
 static void pretend_multiprocessors(int count) {
 #ifdef TEST_ON_DEVICE
@@ -525,7 +560,7 @@ static void pretend_multiprocessors(int count) {
 }
 
 static void test_convert_transpose(void) {
-    static const size_t shapes[][2] = {{1, 1}, {64, 64}, {0, 5}, {65, 63}, {3, 193}, {130, 7}, {7, 0}, {72, 144}};
+    static const size_t shapes[][2] = {{1, 1}, {128, 64}, {0, 5}, {65, 63}, {3, 193}, {130, 7}, {7, 0}, {272, 144}};
     int t, d;
     pretend_multiprocessors(1);
     for (t = 0; t < 5; t++)
@@ -1539,25 +1574,26 @@ static void test_fp8_scale(void) {
 static void test_quantize(void) {
     int t;
     size_t i, j;
-    for (t = 0; t < 5; t++) {
-        mixprec_dtype type = compute_types[t], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
+    /* beyond the range of dst, and within it; then to nearest alone, which has its own kernel */
+    for (t = 0; t < 15; t++) {
+        mixprec_dtype type = compute_types[t % 5], to = t % 2 ? MIXPREC_E4M3 : MIXPREC_E5M2;
         mixprec_cuda_quantized list[12]; /* two to each mode; the second has neither amax nor inverse, or a step */
         float *state = (float *)memory(12 * 16);
         uint64_t *step = (uint64_t *)memory(8);
         *step = 77;
         memset(list, 0, sizeof list);
         for (i = 0; i < 12; i++) {
-            list[i].n = i % 3 * 5000 + 3 + i;
+            list[i].n = (i + (size_t)t) % 3 * 5000 + 3 + i;
             list[i].src = memory(list[i].n * 4);
-            list[i].dst = memory(list[i].n, i % 3 * 4);
+            list[i].dst = memory(list[i].n, i % 2 * 4);
             fill((void *)list[i].src, type, list[i].n, i % 4 == 3 ? 1e-3 : 30);
-            state[4 * i] = 0.7f + (float)i * 20;
+            state[4 * i] = 0.7f + (float)i * (t < 5 ? 20 : 1);
             state[4 * i + 1] = 0, state[4 * i + 2] = -1;
             list[i].scale = state + 4 * i;
             list[i].amax = i % 2 ? NULL : state + 4 * i + 1;
             list[i].inverse = i % 2 ? NULL : state + 4 * i + 2;
             list[i].step = i % 2 ? step : NULL;
-            list[i].round = (mixprec_round)(i / 2);
+            list[i].round = t < 10 ? (mixprec_round)(i / 2) : MIXPREC_ROUND_NEAREST_EVEN;
             list[i].seed = random_u32(), list[i].offset = random_u32();
         }
         if (type != MIXPREC_E4M3) { /* what is special: Inf saturates, NaN stays */
@@ -2065,7 +2101,7 @@ static void test_statuses(void) {
     TURN(turned[1].dst = y + 10, MIXPREC_ERR_OVERLAP);
     TURN(turned[1].dst = x, MIXPREC_ERR_OVERLAP);
     TURN((turned[1].rows = turned[1].columns = SIZE_MAX / 2), MIXPREC_ERR_SIZE);
-    TURN((turned[1].rows = (size_t)1 << 37, turned[1].columns = 1), MIXPREC_ERR_SIZE); /* too many tiles */
+    TURN((turned[1].rows = (size_t)1 << 38, turned[1].columns = 1), MIXPREC_ERR_SIZE); /* too many tiles */
     REFUSED(mixprec_cuda_convert_transpose(NULL, 1, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL),
             MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_convert_transpose(NULL, 0, MIXPREC_F16, MIXPREC_F32, MIXPREC_OVERFLOW_IEEE, NULL), MIXPREC_OK);
@@ -2401,6 +2437,7 @@ int main(int argc, char **argv) {
         {"cuda: convert, every code", test_convert_every_code},
         {"cuda: convert, every float", test_convert_every_float},
         {"cuda: convert lists", test_convert_list},
+        {"cuda: convert whole chunks and their edges", test_convert_chunks},
         {"cuda: convert and transpose", test_convert_transpose},
         {"cuda: GEMM, exact path", test_gemm_exact},
         {"cuda: GEMM, the CPU's bits", test_gemm_bits},
