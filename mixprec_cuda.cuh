@@ -7,7 +7,8 @@
        #include "mixprec_cuda.cuh"
 
    Other .cu files just include the header; C and C++ files define MIXPREC_CUDA_API_ONLY before it. Nothing to link but
-   the CUDA runtime. Then, with device pointers, and a stream as the last argument:
+   the CUDA runtime. For Hopper (H100, H200) compile with -arch=sm_90a: code for sm_90 lacks the warpgroup products,
+   which are up to twice as fast. Then, with device pointers, and a stream as the last argument:
 
        mixprec_cuda_convert(dst, MIXPREC_E4M3, src, MIXPREC_F32, n, stream);
        mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, 1.0f, a, MIXPREC_F16, k, b, MIXPREC_F16, n, 0.0f,
@@ -27,7 +28,8 @@
        into a CUDA graph. A device that cannot run a kernel gets a status, never an empty launch.
 
    State of 0.1.0: compiled for sm_75 to sm_120, its machine code read, and every kernel run in an emulation of the CUDA
-   execution model on the CPU. It has not yet run on a GPU, and its speed has not been measured.
+   execution model on the CPU. On an H200 all tests passed, conversions of all floats and compute-sanitizer among them,
+   and README has its speed. It has run on no other GPU.
 
    Contents (search for the tag in square brackets)
      [CUDA-CONFIG]   macros to set before the include
@@ -35,7 +37,7 @@
      [CUDA-SCALAR]   one number at a time, on host and device
      [CUDA-PTX]      the instructions that C++ has no name for
      [CUDA-ARRAY]    kernels over arrays and lists of tensors
-     [CUDA-GEMM]     three GEMM kernels and their epilogue
+     [CUDA-GEMM]     GEMM kernels and their epilogue
      [CUDA-LAUNCH]   argument checks and launchers
 
    Licence: that of mixprec.h. */
@@ -135,10 +137,11 @@ mixprec_status mixprec_cuda_convert_transpose(const mixprec_cuda_transposed *lis
 /* ---- matrices ---- */
 
 typedef enum mixprec_cuda_path {
-    MIXPREC_CUDA_PATH_AUTO = 0, /* MMA where it can, then WMMA, then EXACT */
+    MIXPREC_CUDA_PATH_AUTO = 0, /* WGMMA where it can, then MMA, then WMMA, then EXACT */
     MIXPREC_CUDA_PATH_EXACT,    /* fused multiply-adds in the CPU's order, any dtypes: the CPU's bits */
     MIXPREC_CUDA_PATH_WMMA,     /* nvcuda::wmma: the reference for MMA */
-    MIXPREC_CUDA_PATH_MMA       /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
+    MIXPREC_CUDA_PATH_MMA,      /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
+    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, cp.async: code for sm_90a; of TF32 and i8 A B^T alone */
 } mixprec_cuda_path;
 
 /* Options of mixprec_cuda_gemm_ex beyond the descriptor. All zero: the default. */
@@ -154,7 +157,8 @@ typedef struct mixprec_cuda_gemm_options {
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
-   16 bytes, are faster; of TF32, i8 and 8-bit floats A^T B^T is slower than the other three. */
+   16 bytes, are faster; of TF32, i8 and 8-bit floats A^T B^T is slower than the other three, and on sm_90a A B^T of
+   TF32 and i8 is the fastest. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -162,8 +166,9 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 
 /* As mixprec_gemm_ex; options may be NULL. Of the descriptor
      a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
-     native = 1 lets f32 run as TF32, and fp8 on the fp8 units of sm_89 and sm_120, which sum in less than fp32, where A
-       is not transposed;
+     native = 1 lets f32 run as TF32, and fp8 on the fp8 units, which sum in less than fp32: of sm_89 and sm_120 where A
+       is not transposed, of sm_90a for A B^T. On sm_90a sums of 128 products are added in fp32; on an H200 sums of
+       positive numbers were wrong by up to 2^-10 so, without native by 2^-20 (k 4096; Tensor Cores cut, not round);
      workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
@@ -631,6 +636,13 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 #define MIXPREC_CUDA_HAS_LARGE_TILE_(arch)                                                                             \
     ((arch) >= 800 && (arch) != 860 && (arch) != 890 && (arch) != 1200 && (arch) != 1210)
 
+/* Warpgroup matrix products: code for sm_90a has them, and no other. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(MIXPREC_CUDA_EMULATION)
+#define MIXPREC_CUDA_HAS_WGMMA_ 1
+#else
+#define MIXPREC_CUDA_HAS_WGMMA_ 0
+#endif
+
 #ifndef MIXPREC_CUDA_EMULATION
 
 /* Rounded on their own whatever nvcc's -fmad, -ftz, -prec-div, -prec-sqrt say: inline PTX is left alone. */
@@ -687,8 +699,8 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
     return mixprec_cuda_any_above_(v, __uint_as_float(0x7F800000u));
 }
 
-/* Two floats, neither NaN, to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow,
-   fp8 saturated. */
+/* Two floats to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow, fp8
+   saturated. Of a NaN the instruction makes its own. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_has_cvt_(mixprec_dtype type) {
     return MIXPREC_CUDA_ARCH_ >= (type == MIXPREC_F16 || type == MIXPREC_BF16 ? 800 : 890);
 }
@@ -724,7 +736,7 @@ template <class T> MIXPREC_CUDA_DEV_ T *mixprec_cuda_global_(T *p) {
 
 /* All of a block's shared memory is one array, so that nothing of it escapes the emulation's poison. */
 MIXPREC_CUDA_DEV_ unsigned char *mixprec_cuda_shared_(void) {
-    extern __shared__ __align__(256) unsigned char mixprec_cuda_shared_memory_[];
+    extern __shared__ __align__(1024) unsigned char mixprec_cuda_shared_memory_[];
     return mixprec_cuda_shared_memory_;
 }
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_shared_address_(const void *p) {
@@ -748,6 +760,14 @@ template <bool transposed> MIXPREC_CUDA_DEV_ void mixprec_cuda_ldmatrix_(uint32_
 #endif
 }
 
+MIXPREC_CUDA_DEV_ uint4 mixprec_cuda_load_four_(uint32_t address) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(address)
+                 : "memory");
+    return x;
+}
 /* Two words of shared memory, at a multiple of 8 bytes. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_load_pair_(uint32_t &low, uint32_t &high, uint32_t address) {
     asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(low), "=r"(high) : "r"(address) : "memory");
@@ -801,6 +821,118 @@ MIXPREC_CUDA_MMA_(e5m2_e4m3, "m16n8k32.row.col.f32.e5m2.e4m3.f32", "f", float,
 MIXPREC_CUDA_MMA_(e5m2_e5m2, "m16n8k32.row.col.f32.e5m2.e5m2.f32", "f", float,
                   MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_))
 #undef MIXPREC_CUDA_MMA_
+
+/* Warpgroup matrix products, which read their operands from shared memory while the threads go on. */
+#if MIXPREC_CUDA_HAS_WGMMA_
+#define MIXPREC_CUDA_ASM_90A_(...) asm volatile(__VA_ARGS__)
+#else
+#define MIXPREC_CUDA_ASM_90A_(...) (void)0
+#endif
+/* What this thread has written to shared memory, before a barrier: its products see it. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_publish_(void) {
+    MIXPREC_CUDA_ASM_90A_("fence.proxy.async.shared::cta;" ::: "memory");
+}
+/* 16 bytes to shared memory, to be published. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_put_(uint32_t address, const uint4 &x) {
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_begin_(void) {
+    MIXPREC_CUDA_ASM_90A_("wgmma.fence.sync.aligned;" ::: "memory");
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_commit_(void) {
+    MIXPREC_CUDA_ASM_90A_("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/* Until at most `pending` of the warpgroup's groups are under way. */
+template <int pending> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_wait_(void) {
+    MIXPREC_CUDA_ASM_90A_("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+/* The same, and `d` holds the sums of those that are done: the compiler knows nothing of products under way, and would
+   read them before. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_hold_(float &x) {
+    asm volatile("" : "+f"(x)::"memory");
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_hold_(int &x) {
+    asm volatile("" : "+r"(x)::"memory");
+}
+template <int pending, class Sum, int count> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_finish_(Sum (&d)[count]) {
+    mixprec_cuda_wgmma_wait_<pending>();
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        mixprec_cuda_wgmma_hold_(d[i]);
+}
+
+/* D = A B, or D += A B where `add`, for a warpgroup: A of 64 rows, B of twice as many columns as a thread has sums, and
+   32 bytes of k. Thread 32 w + 4 r + c has the sums of rows 16 w + r and 16 w + r + 8 and, of each 8 columns, 2 c and
+   2 c + 1, in the order column, row, 8 columns. `trans`: a line holds one k of all rows. */
+#define MIXPREC_CUDA_REGISTERS_32_                                                                                     \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                           \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define MIXPREC_CUDA_REGISTERS_64_                                                                                     \
+    MIXPREC_CUDA_REGISTERS_32_ ", "                                                                                    \
+                               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "      \
+                               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define MIXPREC_CUDA_REGISTERS_128_                                                                                    \
+    MIXPREC_CUDA_REGISTERS_64_                                                                                         \
+    ", "                                                                                                               \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                                 \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                 \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "                     \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define MIXPREC_CUDA_SUMS_8_(constraint, i)                                                                            \
+    constraint(d[i]), constraint(d[i + 1]), constraint(d[i + 2]), constraint(d[i + 3]), constraint(d[i + 4]),          \
+        constraint(d[i + 5]), constraint(d[i + 6]), constraint(d[i + 7])
+#define MIXPREC_CUDA_SUMS_32_(constraint, i)                                                                           \
+    MIXPREC_CUDA_SUMS_8_(constraint, i), MIXPREC_CUDA_SUMS_8_(constraint, i + 8),                                      \
+        MIXPREC_CUDA_SUMS_8_(constraint, i + 16), MIXPREC_CUDA_SUMS_8_(constraint, i + 24)
+#define MIXPREC_CUDA_SUMS_64_(constraint, i)                                                                           \
+    MIXPREC_CUDA_SUMS_32_(constraint, i), MIXPREC_CUDA_SUMS_32_(constraint, i + 32)
+#define MIXPREC_CUDA_WGMMA_(name, types, type, constraint, coefficients, trans)                                        \
+    template <bool a_trans, bool b_trans>                                                                              \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_##name##_(type(&d)[32], uint64_t a, uint64_t b, bool add) {              \
+        MIXPREC_CUDA_ASM_90A_("{\n\t.reg .pred add;\n\tsetp.ne.s32 add, %34, 0;\n\t"                                   \
+                              "wgmma.mma_async.sync.aligned.m64n64" types " {" MIXPREC_CUDA_REGISTERS_32_              \
+                              "}, %32, %33, add" coefficients trans(35, 36) ";\n\t}"                                   \
+                              : MIXPREC_CUDA_SUMS_32_(constraint, 0)                                                   \
+                              : "l"(a), "l"(b), "r"((int)add), "n"(a_trans), "n"(b_trans));                            \
+    }                                                                                                                  \
+    template <bool a_trans, bool b_trans>                                                                              \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_##name##_(type(&d)[64], uint64_t a, uint64_t b, bool add) {              \
+        MIXPREC_CUDA_ASM_90A_("{\n\t.reg .pred add;\n\tsetp.ne.s32 add, %66, 0;\n\t"                                   \
+                              "wgmma.mma_async.sync.aligned.m64n128" types " {" MIXPREC_CUDA_REGISTERS_64_             \
+                              "}, %64, %65, add" coefficients trans(67, 68) ";\n\t}"                                   \
+                              : MIXPREC_CUDA_SUMS_64_(constraint, 0)                                                   \
+                              : "l"(a), "l"(b), "r"((int)add), "n"(a_trans), "n"(b_trans));                            \
+    }                                                                                                                  \
+    template <bool a_trans, bool b_trans>                                                                              \
+    MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_##name##_(type(&d)[128], uint64_t a, uint64_t b, bool add) {             \
+        MIXPREC_CUDA_ASM_90A_("{\n\t.reg .pred add;\n\tsetp.ne.s32 add, %130, 0;\n\t"                                  \
+                              "wgmma.mma_async.sync.aligned.m64n256" types " {" MIXPREC_CUDA_REGISTERS_128_            \
+                              "}, %128, %129, add" coefficients trans(131, 132) ";\n\t}"                               \
+                              : MIXPREC_CUDA_SUMS_64_(constraint, 0), MIXPREC_CUDA_SUMS_64_(constraint, 64)            \
+                              : "l"(a), "l"(b), "r"((int)add), "n"(a_trans), "n"(b_trans));                            \
+    }
+#define MIXPREC_CUDA_TRANS_(a, b) ", %" #a ", %" #b
+#define MIXPREC_CUDA_NO_TRANS_(a, b)
+MIXPREC_CUDA_WGMMA_(f16, "k16.f32.f16.f16", float, "+f", ", 1, 1", MIXPREC_CUDA_TRANS_)
+MIXPREC_CUDA_WGMMA_(bf16, "k16.f32.bf16.bf16", float, "+f", ", 1, 1", MIXPREC_CUDA_TRANS_)
+MIXPREC_CUDA_WGMMA_(tf32, "k8.f32.tf32.tf32", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
+MIXPREC_CUDA_WGMMA_(s8, "k32.s32.s8.s8", int, "+r", "", MIXPREC_CUDA_NO_TRANS_)
+MIXPREC_CUDA_WGMMA_(e4m3_e4m3, "k32.f32.e4m3.e4m3", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
+MIXPREC_CUDA_WGMMA_(e4m3_e5m2, "k32.f32.e4m3.e5m2", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
+MIXPREC_CUDA_WGMMA_(e5m2_e4m3, "k32.f32.e5m2.e4m3", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
+MIXPREC_CUDA_WGMMA_(e5m2_e5m2, "k32.f32.e5m2.e5m2", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
+#undef MIXPREC_CUDA_ASM_90A_
+#undef MIXPREC_CUDA_REGISTERS_32_
+#undef MIXPREC_CUDA_REGISTERS_64_
+#undef MIXPREC_CUDA_REGISTERS_128_
+#undef MIXPREC_CUDA_SUMS_8_
+#undef MIXPREC_CUDA_SUMS_32_
+#undef MIXPREC_CUDA_SUMS_64_
+#undef MIXPREC_CUDA_WGMMA_
+#undef MIXPREC_CUDA_TRANS_
+#undef MIXPREC_CUDA_NO_TRANS_
 
 /* binary32 bits to TF32, rounded to nearest, ties away. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
@@ -1077,8 +1209,6 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_narrow_finite_(float x, mixprec_dtype ty
     const uint32_t bits = mixprec_cuda_bits_(x), exponent = bits >> 23 & 0xFF;
     const uint64_t mantissa = (uint64_t)((bits & 0x7FFFFFu) | (exponent ? 0x800000u : 0)) << 32;
     int target = (int)(exponent ? exponent : 1) - 127 + layout.bias, shift = 23 - layout.mantissa_bits;
-    if (type == MIXPREC_BF16 && round == MIXPREC_ROUND_STOCHASTIC)
-        return (bits + (random >> 16)) >> 16;
     if (target < 1)
         shift = shift + 1 - target < 63 ? shift + 1 - target : 63, target = 1;
     uint64_t kept = mantissa >> shift;
@@ -1108,6 +1238,19 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_narrow8_any_(uint32_t (&raw)[8], const float
     }
     if (type == MIXPREC_F32 || mixprec_cuda_any_above_(v, mixprec_cuda_finite_(type)))
         return false;
+    if (type == MIXPREC_BF16 && how.round == MIXPREC_ROUND_STOCHASTIC) { /* weights without a master: the common case */
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            uint32_t random[4];
+            mixprec_cuda_random4_(random, how.seed, how.offset + i + (size_t)(half * MIXPREC_CUDA_GAP_));
+#pragma unroll
+            for (int e = 0; e < 4; e += 2)
+                raw[half * 2 + e / 2] =
+                    (mixprec_cuda_bits_(v[half * 4 + e]) + (random[e] >> 16)) >> 16 |
+                    ((mixprec_cuda_bits_(v[half * 4 + e + 1]) + (random[e + 1] >> 16)) & 0xFFFF0000u);
+        }
+        return true;
+    }
 #pragma unroll
     for (int e = 0; e < 8; e++)
         left[e] = v[e];
@@ -1232,7 +1375,7 @@ template <> struct mixprec_cuda_blocks_of_<mixprec_cuda_transpose_op_> {
     enum { least = MIXPREC_CUDA_TRANSPOSE_BLOCKS_ };
 };
 template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<adam>> {
-    enum { least = 2 };
+    enum { least = adam ? 2 : 3 };
 };
 
 /* Called before each chunk; and when a block goes on to another tensor, and at the end. */
@@ -2177,7 +2320,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_quantize_blocks_op_<squa
 }
 
 /* ================================================================================================================== */
-/* [CUDA-GEMM] Three GEMM kernels and their epilogue                                                                  */
+/* [CUDA-GEMM] GEMM kernels and their epilogue                                                                        */
 /* ================================================================================================================== */
 
 /* An operand as the kernels see it: `rows` rows (of op(A), or columns of op(B)) of k elements, element (row, k) at
@@ -2248,93 +2391,171 @@ static __device__ __attribute__((noinline, unused)) float mixprec_cuda_activate_
     return x < -104.0f ? -0.0f : y; /* they end in -0, and Inf times 0 is none */
 }
 
-/* Four neighbouring sums become elements of C. The order is that of mixprec_gemm_ex, each operation rounded. What is
-   common, f32, f16 or bf16 with nothing to be added, is short; the rest is there once, past which the four go round,
-   not four times in each of two dozen kernels: that took a third of the time to compile them. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_(const mixprec_cuda_gemm_args_ &g, float alpha, float beta,
-                                            const float4 &sums, size_t local, size_t column, int count, size_t batch) {
-    const bool nothing = alpha == 0 || g.k == 0;
-    const bool scaled = !nothing && !g.a.k_varies && !g.b.k_varies; /* else the sums are already */
-    const bool nearest = g.c_type == MIXPREC_F32 || g.round == MIXPREC_ROUND_NEAREST_EVEN;
-    const size_t row = local + g.row_begin, size = mixprec_cuda_size_(g.c_type);
-    char *c = (char *)mixprec_cuda_global_(g.c_array ? mixprec_cuda_global_(g.c_array)[batch] : g.c) +
-              ((g.c_array ? 0 : batch * g.stride_c) + row * g.ldc) * size;
-    const bool whole = count == 4 && g.triangle == MIXPREC_FULL && (uintptr_t)(c + column * size) % (4 * size) == 0;
-    const bool pairs =
-        nearest && size == 2 && g.overflow == MIXPREC_OVERFLOW_IEEE && mixprec_cuda_has_cvt_(MIXPREC_F16);
-    float v[4] = {sums.x, sums.y, sums.z, sums.w};
-    uint32_t code[4] = {0, 0, 0, 0};
-    if (scaled && g.a.scale) {
-        float scale = mixprec_cuda_scale_at_(g.a, row, 0);
+/* What is long and rare in the epilogue, each once. */
+static __device__ __attribute__((noinline, unused)) float mixprec_cuda_decode_rare_(uint32_t code, mixprec_dtype type) {
+    return mixprec_cuda_decode_(code, type);
+}
+static __device__ __attribute__((noinline, unused)) float mixprec_cuda_value_rare_(const void *base, size_t i,
+                                                                                   mixprec_dtype type) {
+    return mixprec_cuda_decode_(mixprec_cuda_element_(base, mixprec_cuda_size_(type), i), type);
+}
+static __device__ __attribute__((noinline, unused)) uint32_t mixprec_cuda_narrow_rare_(float x, mixprec_layout_ layout,
+                                                                                       mixprec_round round,
+                                                                                       mixprec_overflow overflow,
+                                                                                       uint64_t seed, uint64_t index) {
+    const uint32_t bits = mixprec_cuda_bits_(x);
+    if (round == MIXPREC_ROUND_NEAREST_EVEN)
+        return mixprec_cuda_narrow_(bits, layout, overflow);
+    return mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), layout, round, overflow,
+                                  round == MIXPREC_ROUND_STOCHASTIC ? mixprec_cuda_random_bits(seed, index) : 0);
+}
+
+/* Sums of four neighbouring columns become elements of C, in the order of mixprec_gemm_ex, each operation rounded. What
+   does not change from row to row is in registers: the arguments lie in memory that, for all the compiler knows, every
+   store to C changes. */
+struct mixprec_cuda_columns_ {
+    size_t column, pitch, batch_row; /* pitch: bytes from row to row; batch_row: where rows of the product begin */
+    char *c;                         /* the first of the four, in row 0 */
+    float alpha, beta, row_scale, scale[4], bias[4]; /* 1 and -0 where there are none: these change nothing */
+    uint32_t limit;                                  /* up to this magnitude the instructions narrow as asked */
+    int count, size;
+    bool nothing, rows_scaled; /* rows_scaled: each by its own */
+    mixprec_dtype type;
+    mixprec_activation activation;
+    mixprec_triangle triangle;
+
+    __device__ __forceinline__ void begin(const mixprec_cuda_gemm_args_ &g, size_t column_, size_t batch) {
+        const bool once = !g.a.k_varies && !g.b.k_varies; /* else the sums are scaled already */
+        alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
+        nothing = alpha == 0 || g.k == 0;
+        rows_scaled = once && !nothing && g.a.scale && g.a.row_block;
+        row_scale = once && !nothing && g.a.scale ? mixprec_cuda_scale_at_(g.a, 0, 0) : 1.0f;
+        type = g.c_type, size = (int)mixprec_cuda_size_(type);
+        activation = g.activation, triangle = g.triangle;
+        column = column_, count = g.n - column < 4 ? (int)(g.n - column) : 4;
+        pitch = g.ldc * size, batch_row = batch * g.m;
+        c = (char *)mixprec_cuda_global_(g.c_array ? mixprec_cuda_global_(g.c_array)[batch] : g.c) +
+            ((g.c_array ? 0 : batch * g.stride_c) + column) * size;
+        limit = type == MIXPREC_F32 || g.round != MIXPREC_ROUND_NEAREST_EVEN || !mixprec_cuda_has_cvt_(type) ? 0
+                : g.overflow == (size == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE)
+                    ? 0x7F800000u
+                    : mixprec_cuda_widen_(g.c_layout.max_code, g.c_layout);
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            v[e] = mixprec_cuda_mul_(v[e], scale);
-    }
-    if (beta == 0 && !g.bias && !(scaled && g.b.scale) && g.activation == MIXPREC_ACTIVATION_NONE &&
-        (g.c_type == MIXPREC_F32 || pairs)) {
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            code[e] = mixprec_cuda_bits_(v[e] = nothing ? 0.0f : mixprec_cuda_mul_(alpha, v[e]));
-#pragma unroll
-        for (int e = 0; e < 4 && pairs; e += 2) { /* the instruction has its own NaN */
-            uint32_t pair = mixprec_cuda_cvt_pair_(v[e], v[e + 1], g.c_type);
-            code[e] = pair & 0xFFFF, code[e + 1] = pair >> 16;
+        for (int e = 0; e < 4; e++) {
+            scale[e] = once && !nothing && g.b.scale && e < count ? mixprec_cuda_scale_at_(g.b, column + e, 0) : 1.0f;
+            bias[e] = g.bias && e < count ? mixprec_cuda_value_rare_(g.bias, column + e, g.bias_type) : -0.0f;
         }
-    } else {
-        uint32_t old[4] = {0, 0, 0, 0};
-        if (beta != 0)
+    }
+    /* Sum e of the four but for what beta and the activation do. */
+    __device__ __forceinline__ float scaled(float x, int e, float of_row) const {
+        return mixprec_cuda_mul_(alpha, mixprec_cuda_mul_(mixprec_cuda_mul_(x, of_row), scale[e]));
+    }
+    /* What comes after alpha; `to` is where the four go. */
+    __device__ __forceinline__ void adjust(float (&v)[4], const char *to, bool whole) const {
+        uint32_t code[4] = {0, 0, 0, 0};
+        if (nothing)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                if (e < count)
-                    old[e] = mixprec_cuda_element_plain_(c, size, column + e);
-#pragma unroll 1
-        for (int e = 0; e < 4; e++) {
-            uint32_t bits = 0;
-            if (e < count) {
-                float x = v[0];
-                if (scaled && g.b.scale)
-                    x = mixprec_cuda_mul_(x, mixprec_cuda_scale_at_(g.b, column + e, 0));
-                x = nothing ? 0.0f : mixprec_cuda_mul_(alpha, x);
-                if (beta != 0) {
-                    float y = mixprec_cuda_mul_(beta, mixprec_cuda_decode_(old[0], g.c_type));
-                    x = nothing ? y : mixprec_cuda_add_(x, y);
-                }
-                if (g.bias)
-                    x = mixprec_cuda_add_(
-                        x,
-                        mixprec_cuda_decode_(mixprec_cuda_element_(g.bias, mixprec_cuda_size_(g.bias_type), column + e),
-                                             g.bias_type));
-                if (g.activation != MIXPREC_ACTIVATION_NONE)
-                    x = mixprec_cuda_activate_(x, g.activation);
-                bits = mixprec_cuda_bits_(x);
-                if (!nearest)
-                    bits = mixprec_cuda_narrow64_(
-                        mixprec_cuda_widen64_(bits), g.c_layout, g.round, g.overflow,
-                        g.round == MIXPREC_ROUND_STOCHASTIC
-                            ? mixprec_cuda_random_bits(g.seed, g.offset + (batch * g.m + row) * g.n + column + e)
-                            : 0);
-                else if (g.c_type != MIXPREC_F32)
-                    bits = mixprec_cuda_narrow_(bits, g.c_layout, g.overflow);
+                v[e] = 0;
+        if (beta != 0) {
+            if (whole && size == 4) {
+                uint4 old = *(const uint4 *)to;
+                code[0] = old.x, code[1] = old.y, code[2] = old.z, code[3] = old.w;
+            } else if (whole && size == 2) {
+                uint2 old = *(const uint2 *)to;
+                code[0] = old.x & 0xFFFF, code[1] = old.x >> 16, code[2] = old.y & 0xFFFF, code[3] = old.y >> 16;
+            } else
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    code[e] = e < count ? mixprec_cuda_element_plain_(to, size, e) : 0;
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                float y = mixprec_cuda_mul_(beta, type == MIXPREC_F32 ? mixprec_cuda_float_(code[e])
+                                                                      : mixprec_cuda_decode_rare_(code[e], type));
+                v[e] = nothing ? y : mixprec_cuda_add_(v[e], y);
             }
-#pragma unroll
-            for (int next = 1; next < 4; next++)
-                v[next - 1] = v[next], old[next - 1] = old[next], code[next - 1] = code[next];
-            code[3] = bits;
         }
-    }
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        size_t j = column + e;
-        if (!whole && e < count && !(g.triangle == MIXPREC_LOWER && j > row) &&
-            !(g.triangle == MIXPREC_UPPER && j < row))
-            mixprec_cuda_put_(c, size, j, code[e]);
+        for (int e = 0; e < 4; e++)
+            v[e] = mixprec_cuda_add_(v[e], bias[e]);
+        if (activation != MIXPREC_ACTIVATION_NONE)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                v[e] = mixprec_cuda_activate_(v[e], activation);
     }
-    if (whole && size == 4)
-        *(uint4 *)(c + column * 4) = make_uint4(code[0], code[1], code[2], code[3]);
-    else if (whole && size == 2)
-        *(uint2 *)(c + column * 2) = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
-    else if (whole)
-        *(uint32_t *)(c + column) = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
+    __device__ __forceinline__ void put(const mixprec_cuda_gemm_args_ &g, const float4 &sums, size_t row) const {
+        char *to = c + row * pitch;
+        const bool whole = count == 4 && triangle == MIXPREC_FULL && (uintptr_t)to % (4 * size) == 0;
+        float v[4] = {sums.x, sums.y, sums.z, sums.w};
+        uint32_t code[4], largest = 0, low, high;
+        const float of_row = rows_scaled ? mixprec_cuda_scale_at_(g.a, row, 0) : row_scale;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            v[e] = scaled(v[e], e, of_row);
+        adjust(v, to, whole);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            code[e] = mixprec_cuda_bits_(v[e]);
+            largest = (code[e] & 0x7FFFFFFFu) > largest ? code[e] & 0x7FFFFFFFu : largest;
+        }
+        const bool nan_too = size == 2 && limit == 0x7F800000u; /* a NaN has no payload that is promised */
+        if (limit && (largest <= limit || nan_too)) {
+            const uint32_t bits = size * 8, mask = (1u << bits) - 1;
+            low = high = 0;
+            MIXPREC_CUDA_BY_TYPE_(type, (low = mixprec_cuda_cvt_pair_(v[0], v[1], constant),
+                                         high = mixprec_cuda_cvt_pair_(v[2], v[3], constant)));
+            code[0] = low & mask, code[1] = low >> bits, code[2] = high & mask, code[3] = high >> bits;
+        } else if (type != MIXPREC_F32)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                code[e] = mixprec_cuda_narrow_rare_(v[e], g.c_layout, g.round, g.overflow, g.seed,
+                                                    g.offset + (batch_row + row) * g.n + column + e);
+        if (whole && size == 4)
+            *(uint4 *)to = make_uint4(code[0], code[1], code[2], code[3]);
+        else if (whole && size == 2)
+            *(uint2 *)to = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
+        else if (whole)
+            *(uint32_t *)to = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
+        else
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count && !(triangle == MIXPREC_LOWER && column + e > row) &&
+                    !(triangle == MIXPREC_UPPER && column + e < row))
+                    mixprec_cuda_put_(to, size, e, code[e]);
+    }
+};
+
+/* What is common, whole rows of f32, f16 or bf16 without beta, and no activation but ReLU, without a branch: row r and
+   every step-th after it of a tile whose rows are `pitch` floats. Through put() f16 products of 4096 ran at 473 TFLOP/s
+   on an H200, so at 561. */
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
+    return !four.nothing && !four.rows_scaled && four.beta == 0 && four.activation <= MIXPREC_ACTIVATION_RELU &&
+           four.count == 4 && four.triangle == MIXPREC_FULL &&
+           ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
+           (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
+}
+template <int type>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
+                                                   size_t row0, int r, int last, int step) {
+    const size_t stride = step * four.pitch;
+    const bool relu = four.activation == MIXPREC_ACTIVATION_RELU;
+    char *to = four.c + (row0 + r) * four.pitch;
+#pragma unroll 8
+    for (; r < last; r += step, to += stride) {
+        const float4 x = *(const float4 *)(const void *)(tile + r * pitch);
+        float v[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            v[e] = mixprec_cuda_add_(four.scaled(v[e], e, four.row_scale), four.bias[e]);
+            v[e] = relu && mixprec_cuda_bits_(v[e]) - 0x80000000u <= 0x7F800000u ? 0.0f : v[e]; /* -0 to -Inf */
+        }
+        if (type == MIXPREC_F32)
+            *(uint4 *)(void *)to = make_uint4(mixprec_cuda_bits_(v[0]), mixprec_cuda_bits_(v[1]),
+                                              mixprec_cuda_bits_(v[2]), mixprec_cuda_bits_(v[3]));
+        else
+            *(uint2 *)(void *)to = make_uint2(mixprec_cuda_cvt_pair_(v[0], v[1], (mixprec_dtype)type),
+                                              mixprec_cuda_cvt_pair_(v[2], v[3], (mixprec_dtype)type));
+    }
 }
 
 /* Which tile, product and part of k a block has. */
@@ -2370,20 +2591,35 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     const mixprec_cuda_gemm_args_ &g =
         *(const mixprec_cuda_gemm_args_ *)(const void *)(mixprec_cuda_shared_() +
                                                          MIXPREC_CUDA_TILE_BYTES_(rows, columns));
-    const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
-    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4;
-    const size_t column = column0 + c;
+    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4, step = (int)blockDim.x / fours;
+    const size_t column = column0 + c, left = g.a.rows - row0;
+    const int last = left < (size_t)rows ? (int)left : rows;
+    const float *tile = (const float *)(const void *)mixprec_cuda_shared_() + c;
+    mixprec_cuda_columns_ four;
     if (column >= g.n)
         return;
-#pragma unroll 1
-    for (int r = (int)threadIdx.x / fours; r < rows && row0 + r < g.a.rows; r += (int)blockDim.x / fours) {
-        const float4 sums = *(const float4 *)(const void *)(mixprec_cuda_shared_() + (r * (columns + 8) + c) * 4);
-        if (g.partial)
-            *mixprec_cuda_partial_(g, blockIdx.z, row0 + r, column) = sums;
-        else
-            mixprec_cuda_finish_(g, alpha, beta, sums, row0 + r, column, g.n - column < 4 ? (int)(g.n - column) : 4,
-                                 batch);
+    if (g.partial) {
+#pragma unroll 4
+        for (int r = (int)threadIdx.x / fours; r < last; r += step)
+            *mixprec_cuda_partial_(g, blockIdx.z, row0 + r, column) =
+                *(const float4 *)(const void *)(tile + r * (columns + 8));
+        return;
     }
+    four.begin(g, column, batch);
+    row0 += g.row_begin;
+    if (mixprec_cuda_is_simple_(four)) {
+        const int r = (int)threadIdx.x / fours;
+        if (four.type == MIXPREC_F32)
+            mixprec_cuda_finish_simple_<MIXPREC_F32>(four, tile, columns + 8, row0, r, last, step);
+        else if (four.type == MIXPREC_F16)
+            mixprec_cuda_finish_simple_<MIXPREC_F16>(four, tile, columns + 8, row0, r, last, step);
+        else
+            mixprec_cuda_finish_simple_<MIXPREC_BF16>(four, tile, columns + 8, row0, r, last, step);
+        return;
+    }
+#pragma unroll 1
+    for (int r = (int)threadIdx.x / fours; r < last; r += step)
+        four.put(g, *(const float4 *)(const void *)(tile + r * (columns + 8)), row0 + r);
 }
 /* The same for a kernel that was launched with `bytes` of shared memory, and whose tile has been written. */
 template <int rows, int columns, int threads, int bytes>
@@ -2400,7 +2636,6 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const
 /* The parts of a product, added in rising order. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_reduce_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
-    const float alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
     size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
         size_t row = q / width, column = q % width * 4;
@@ -2410,8 +2645,9 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
             sums.x = mixprec_cuda_add_(sums.x, x.x), sums.y = mixprec_cuda_add_(sums.y, x.y);
             sums.z = mixprec_cuda_add_(sums.z, x.z), sums.w = mixprec_cuda_add_(sums.w, x.w);
         }
-        mixprec_cuda_finish_(g, alpha, beta, sums, row, column, g.n - column < 4 ? (int)(g.n - column) : 4,
-                             g.batch_begin + blockIdx.z);
+        mixprec_cuda_columns_ four;
+        four.begin(g, column, g.batch_begin + blockIdx.z);
+        four.put(g, sums, row + g.row_begin);
     }
 }
 
@@ -2735,13 +2971,13 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], cons
 
 /* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base
    and leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes
-   zero. */
-template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cuda_mma_copy_ {
+   zero. `panels`: lines of k are cut into panels of 128 bytes, which follow each other. */
+template <int bytes, bool lines_are_k, int rows, int threads, bool panels = false> struct mixprec_cuda_mma_copy_ {
     enum {
         depth = 128 / bytes,
         per_chunk = 16 / bytes,
         chunks = lines_are_k ? rows / per_chunk : 8,
-        line_bytes = chunks * 16,
+        line_bytes = panels ? 128 : chunks * 16,
         apart = threads / chunks, /* lines: a multiple of the swizzle's period, which is that of the first one */
         count = (lines_are_k ? depth : rows) / apart
     };
@@ -2750,6 +2986,11 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
     uint32_t to;
     int line, lines_left; /* lines_are_k: lines_left is 1 where the chunk exists, else 0 */
     bool fast;
+    /* Where a chunk of a line is in the tile. */
+    static __device__ __forceinline__ uint32_t place(int l, int chunk) {
+        chunk ^= mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
+        return (uint32_t)(l * line_bytes + chunk * 16 + (panels ? chunk / 8 * (depth - 1) * 128 : 0));
+    }
     __device__ __forceinline__ void begin(const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0) {
         int chunk = (int)threadIdx.x % chunks;
         size_t step = (lines_are_k ? x.k_step : x.row_step) * bytes, left = x.rows - row0;
@@ -2759,7 +3000,7 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         from = base + ((lines_are_k ? k0 : row0) + line) * step +
                ((lines_are_k ? row0 : k0) + (size_t)(chunk * per_chunk)) * bytes;
         stride = apart * step;
-        to = (uint32_t)(line * line_bytes + ((chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(line)) << 4));
+        to = place(line, chunk);
         lines_left = lines_are_k ? (size_t)(chunk * per_chunk) < left : left < (size_t)rows ? (int)left : rows;
     }
     /* The tile at k_end - k_left; the caller's barriers cover the stores too. */
@@ -2779,13 +3020,13 @@ template <int bytes, bool lines_are_k, int rows, int threads> struct mixprec_cud
         mixprec_cuda_for_each_element_<rows, depth, threads>(
             x, row0, k_end - k_left, k_end, [=](int r, int p, size_t i, bool exists) {
                 int l = lines_are_k ? p : r, element = lines_are_k ? r : p;
-                int chunk = element / per_chunk ^ mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
-                int at = l * line_bytes + chunk * 16 + element % per_chunk * bytes;
+                uint32_t at = place(l, element / per_chunk) + element % per_chunk * bytes;
                 if (bytes == 4)
                     mixprec_cuda_copy_async_<4>(tile + at, base + i * bytes, exists);
                 else
                     mixprec_cuda_put_(target + at, bytes, 0, exists ? mixprec_cuda_element_(base, bytes, i) : 0);
             });
+        __syncwarp(); /* what comes next is for whole warps */
     }
 };
 
@@ -2946,6 +3187,202 @@ static __global__ void __launch_bounds__(columns, 1)
     if (MIXPREC_CUDA_ARCH_ >= 800 && (columns == 128 || MIXPREC_CUDA_HAS_LARGE_TILE_(MIXPREC_CUDA_ARCH_)) &&
         (kind <= MIXPREC_CUDA_FP8_ || MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_)))
         mixprec_cuda_gemm_mma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
+}
+
+/* ---- WGMMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 4 stages, two warpgroups of 64 rows ---- */
+
+/* A matrix in shared memory as the instruction wants to know it, PTX ISA 9.0, 9.7.15.5.1: 16-byte chunks exclusive-ored
+   with the line's number modulo 8, eight lines of 128 bytes, then 1024 bytes further on the next eight, and
+   `panel_bytes` apart the panels of lines of k (of others that number is not looked at). Chunk and line are bits of the
+   address itself: these kernels have no static shared memory, so that theirs begins at 1024. */
+MIXPREC_CUDA_DEV_ uint64_t mixprec_cuda_wgmma_matrix_(uint32_t address, int panel_bytes) {
+    return (uint64_t)1 << 62 | (uint64_t)(1024 / 16) << 32 | (uint64_t)(uint32_t)(panel_bytes / 16) << 16 |
+           address / 16;
+}
+
+template <int kind> struct mixprec_cuda_wgmma_kind_;
+#define MIXPREC_CUDA_KIND_(kind, instruction)                                                                          \
+    template <> struct mixprec_cuda_wgmma_kind_<kind> {                                                                \
+        template <bool a_trans, bool b_trans, class Sums>                                                              \
+        static __device__ __forceinline__ void multiply(Sums &d, uint64_t a, uint64_t b, bool add) {                   \
+            mixprec_cuda_wgmma_##instruction##_<a_trans, b_trans>(d, a, b, add);                                       \
+        }                                                                                                              \
+    };
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_F16_, f16)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_BF16_, bf16)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_TF32_, tf32)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_S8_, s8)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_FP8_, f16)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E4M3_, e4m3_e4m3)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E4M3_E5M2_, e4m3_e5m2)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E4M3_, e5m2_e4m3)
+MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E5M2_, e5m2_e5m2)
+#undef MIXPREC_CUDA_KIND_
+
+/* Decodes half a tile of fp8, 64 of its 128 k, to a tile of fp16. Of the layouts only the size of elements differs. */
+template <bool lines_are_k, int rows>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_decode_(uint32_t to, uint32_t from, int half, bool e5m2) {
+    typedef mixprec_cuda_mma_copy_<1, lines_are_k, rows, 256> narrow;
+    typedef mixprec_cuda_mma_copy_<2, lines_are_k, rows, 256, lines_are_k> wide;
+    const int chunks = lines_are_k ? rows / 16 : 4, t = (int)threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < rows * 4 / 256; i++) {
+        /* eight threads have chunks of two lines whose numbers differ in bits 0 and 2: no bank is met twice */
+        int chunk = t % chunks, line = t / chunks + i * (256 / chunks);
+        if (!lines_are_k)
+            line = line / 8 * 8 + (line / 2 % 4 ^ line % 2 * 5);
+        const uint32_t at =
+            lines_are_k ? narrow::place(half * 64 + line, chunk) : narrow::place(line, half * 4 + chunk);
+        const uint4 x = mixprec_cuda_load_four_(from + at);
+        const uint32_t words[4] = {x.x, x.y, x.z, x.w};
+        uint32_t y[8];
+#pragma unroll
+        for (int w = 0; w < 8; w++)
+            y[w] = mixprec_cuda_fp8x2_(words[w / 2] >> w % 2 * 16, e5m2);
+        mixprec_cuda_wgmma_put_(to + wide::place(line, 2 * chunk), make_uint4(y[0], y[1], y[2], y[3]));
+        mixprec_cuda_wgmma_put_(to + wide::place(line, 2 * chunk + 1), make_uint4(y[4], y[5], y[6], y[7]));
+    }
+}
+
+/* Rounds a stage of `bytes` to TF32, where it lies: the instruction would cut. */
+template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_tf32_(uint32_t stage) {
+#pragma unroll 4
+    for (int i = 0; i < bytes; i += 256 * 16) {
+        const uint32_t at = stage + i + threadIdx.x * 16;
+        const uint4 x = mixprec_cuda_load_four_(at);
+        mixprec_cuda_wgmma_put_(at, make_uint4(mixprec_cuda_tf32_(x.x), mixprec_cuda_tf32_(x.y),
+                                               mixprec_cuda_tf32_(x.z), mixprec_cuda_tf32_(x.w)));
+    }
+}
+
+#define MIXPREC_CUDA_WGMMA_STAGES_ 4
+#define MIXPREC_CUDA_WGMMA_BYTES_(columns) (MIXPREC_CUDA_WGMMA_STAGES_ * (MIXPREC_CUDA_MMA_ROWS_ + (columns)) * 128)
+template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_wgmma_body_(const mixprec_cuda_gemm_args_ &g) {
+    typedef mixprec_cuda_mma_kind_<kind> mma;
+    const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_WGMMA_STAGES_, threads = 256;
+    const bool decode = kind == MIXPREC_CUDA_FP8_, apart = kind >= MIXPREC_CUDA_E4M3_E4M3_;
+    const int depth = 128 / mma::bytes, step = decode || mma::bytes == 2 ? 16 : 32; /* of k: a stage, an instruction */
+    const uint32_t stage_bytes = (rows + columns) * 128;
+    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
+    typename mma::sum sums[columns / 2], part[2][32];
+    if (!place.any)
+        return;
+    const char *a = mixprec_cuda_base_(g.a, place.batch, mma::bytes),
+               *b = mixprec_cuda_base_(g.b, place.batch, mma::bytes);
+    a += g.row_begin * g.a.row_step * mma::bytes;
+    uint32_t tiles = (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
+    mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, threads, a_lines_are_k && !decode> copy_a;
+    mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, threads, b_lines_are_k && !decode> copy_b;
+    copy_a.begin(g.a, a, place.row, place.k_begin);
+    copy_b.begin(g.b, b, place.column, place.k_begin);
+    size_t k_left = place.k_end - place.k_begin; /* not yet copied */
+    const uint32_t first = mixprec_cuda_shared_address_(mixprec_cuda_shared_());
+    const int group = (int)threadIdx.x / 128, row = (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4,
+              column = (int)threadIdx.x % 4 * 2; /* of its first sum */
+    uint32_t filled = first, read = 0;           /* stages */
+    const uint64_t a_matrix = mixprec_cuda_wgmma_matrix_(first + group * 64 * 128, 64 * 128),
+                   b_matrix = mixprec_cuda_wgmma_matrix_(first + rows * 128, 64 * 128);
+#pragma unroll
+    for (int i = 0; i < columns / 2; i++)
+        sums[i] = 0;
+#define MIXPREC_CUDA_COPY_()                                                                                           \
+    do {                                                                                                               \
+        if (k_left) {                                                                                                  \
+            copy_a.start(filled, g.a, a, place.row, k_left, place.k_end);                                              \
+            copy_b.start(filled + rows * 128, g.b, b, place.column, k_left, place.k_end);                              \
+            k_left = k_left < (size_t)depth ? 0 : k_left - depth;                                                      \
+        }                                                                                                              \
+        mixprec_cuda_copy_commit_();                                                                                   \
+        filled = filled == first + ((decode ? 2 : stages) - 1) * stage_bytes ? first : filled + stage_bytes;           \
+    } while (0)
+#define MIXPREC_CUDA_MULTIPLY_(sums, column0, add)                                                                     \
+    do {                                                                                                               \
+        mixprec_cuda_wgmma_begin_();                                                                                   \
+        _Pragma("unroll") for (int kk = 0; kk < 4; kk++)                                                               \
+            mixprec_cuda_wgmma_kind_<kind>::template multiply<a_lines_are_k, b_lines_are_k>(                           \
+                sums, a_matrix + read / 16 + kk * (a_lines_are_k ? step * 128 : 32) / 16,                              \
+                b_matrix + read / 16 + (column0)*128 / 16 + kk * (b_lines_are_k ? step * 128 : 32) / 16,               \
+                (add) || kk > 0);                                                                                      \
+        mixprec_cuda_wgmma_commit_();                                                                                  \
+    } while (0)
+#pragma unroll 1
+    for (int i = 0; i < (decode ? 2 : stages - 1); i++)
+        MIXPREC_CUDA_COPY_();
+    if (decode)
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < 2 * tiles; tile++) { /* halves of what is copied: two stages of each */
+            const uint32_t raw = first + tile / 2 % 2 * stage_bytes;
+            read = (2 + tile % 2) * stage_bytes;
+            if (tile % 2 == 0)
+                mixprec_cuda_copy_wait_<1>();
+            mixprec_cuda_wgmma_wait_<1>();
+            __syncthreads(); /* the tile has arrived for all, and all have done with the one before the last */
+            mixprec_cuda_wgmma_decode_<a_lines_are_k, rows>(first + read, raw, tile % 2, g.a.type == MIXPREC_E5M2);
+            mixprec_cuda_wgmma_decode_<b_lines_are_k, columns>(first + read + rows * 128, raw + rows * 128, tile % 2,
+                                                               g.b.type == MIXPREC_E5M2);
+            mixprec_cuda_wgmma_publish_();
+            __syncthreads();
+            MIXPREC_CUDA_MULTIPLY_(sums, 0, true);
+            if (tile % 2)
+                MIXPREC_CUDA_COPY_(); /* into the stage just decoded */
+        }
+    else
+#pragma unroll 1
+        for (uint32_t tile = 0; tile < tiles; tile++) {
+            mixprec_cuda_copy_wait_<stages - 2>();
+            if (kind == MIXPREC_CUDA_TF32_) {
+                __syncthreads();
+                mixprec_cuda_wgmma_tf32_<(int)stage_bytes>(first + read);
+            }
+            mixprec_cuda_wgmma_publish_();
+            __syncthreads(); /* the tile has arrived for all */
+            if (apart) {     /* while 64 columns are multiplied, those before are added */
+                MIXPREC_CUDA_MULTIPLY_(part[0], 0, false);
+                MIXPREC_CUDA_COPY_(); /* into the stage of the tile before, with which all have done */
+#pragma unroll
+                for (int q = 0; q < columns / 64; q++) {
+                    if (q + 1 < columns / 64) {
+                        MIXPREC_CUDA_MULTIPLY_(part[(q + 1) % 2], q * 64 + 64, false);
+                        mixprec_cuda_wgmma_finish_<1>(part[q % 2]);
+                    } else
+                        mixprec_cuda_wgmma_finish_<0>(part[q % 2]);
+#pragma unroll
+                    for (int i = 0; i < 32; i++)
+                        sums[q * 32 + i] = mixprec_cuda_add_(sums[q * 32 + i], part[q % 2][i]);
+                }
+            } else {
+                MIXPREC_CUDA_MULTIPLY_(sums, 0, true);
+                mixprec_cuda_wgmma_wait_<1>();
+                __syncthreads(); /* all have done with the tile before */
+                MIXPREC_CUDA_COPY_();
+            }
+            read = read == (stages - 1) * stage_bytes ? 0 : read + stage_bytes;
+        }
+#undef MIXPREC_CUDA_MULTIPLY_
+#undef MIXPREC_CUDA_COPY_
+    mixprec_cuda_wgmma_finish_<0>(sums);
+    __syncthreads();
+    float *out = (float *)(void *)mixprec_cuda_shared_() + (group * 64 + row) * (columns + 8) + column;
+#pragma unroll
+    for (int i = 0; i < columns / 2; i += 2)
+        *(float2 *)(out + i / 2 % 2 * 8 * (columns + 8) + i / 4 * 8) = make_float2((float)sums[i], (float)sums[i + 1]);
+    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_WGMMA_BYTES_(columns)>(g, place);
+}
+template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
+static __global__ void __launch_bounds__(256, 1)
+    mixprec_cuda_gemm_wgmma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+#if MIXPREC_CUDA_HAS_WGMMA_
+    mixprec_cuda_gemm_wgmma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
+#endif
+}
+/* Never launched: by its shared memory the launcher knows whether the kernels above have a body, as nothing else tells
+   code for sm_90a from code for sm_90. */
+static __global__ void mixprec_cuda_has_wgmma_(void) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    __shared__ volatile int here;
+    here = 1;
+#endif
 }
 
 /* ================================================================================================================== */
@@ -3705,6 +4142,27 @@ static mixprec_cuda_gemm_kernel_ mixprec_cuda_mma_kernel_(int kind, bool a, bool
     }
 }
 
+template <int kind, int columns> static mixprec_cuda_gemm_kernel_ mixprec_cuda_wgmma_kernel_of_(bool a, bool b) {
+    if (a)
+        return b ? mixprec_cuda_gemm_wgmma_<kind, true, true, columns>
+                 : mixprec_cuda_gemm_wgmma_<kind, true, false, columns>;
+    return b ? mixprec_cuda_gemm_wgmma_<kind, false, true, columns>
+             : mixprec_cuda_gemm_wgmma_<kind, false, false, columns>;
+}
+template <int columns> static mixprec_cuda_gemm_kernel_ mixprec_cuda_wgmma_kernel_(int kind, bool a, bool b) {
+    switch (kind) {
+    case MIXPREC_CUDA_F16_: return mixprec_cuda_wgmma_kernel_of_<MIXPREC_CUDA_F16_, columns>(a, b);
+    case MIXPREC_CUDA_BF16_: return mixprec_cuda_wgmma_kernel_of_<MIXPREC_CUDA_BF16_, columns>(a, b);
+    case MIXPREC_CUDA_TF32_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_TF32_, false, false, columns>;
+    case MIXPREC_CUDA_S8_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_S8_, false, false, columns>;
+    case MIXPREC_CUDA_E4M3_E4M3_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_E4M3_E4M3_, false, false, columns>;
+    case MIXPREC_CUDA_E4M3_E5M2_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_E4M3_E5M2_, false, false, columns>;
+    case MIXPREC_CUDA_E5M2_E4M3_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_E5M2_E4M3_, false, false, columns>;
+    case MIXPREC_CUDA_E5M2_E5M2_: return mixprec_cuda_gemm_wgmma_<MIXPREC_CUDA_E5M2_E5M2_, false, false, columns>;
+    default: return mixprec_cuda_wgmma_kernel_of_<MIXPREC_CUDA_FP8_, columns>(a, b);
+    }
+}
+
 static bool mixprec_cuda_are_gemm_types_(mixprec_dtype a, mixprec_dtype b, mixprec_dtype c) {
     return mixprec_cuda_is_compute_type_(c) && ((a == MIXPREC_I8 && b == MIXPREC_I8) ||
                                                 (mixprec_cuda_is_compute_type_(a) && mixprec_cuda_is_compute_type_(b)));
@@ -3719,7 +4177,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     mixprec_gemm_desc d = *desc;
     mixprec_cuda_device_ device;
     int kind = -1;
-    bool wmma, large = false;
+    cudaFuncAttributes attributes;
+    bool along_k, wmma, wgmma, has_wgmma, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
@@ -3741,7 +4200,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         return MIXPREC_ERR_RANGE;
     if ((unsigned)d.triangle > MIXPREC_UPPER || (d.triangle && (d.m != d.n || d.row_end)))
         return MIXPREC_ERR_TRIANGLE;
-    if (d.isa != MIXPREC_ISA_AUTO || (unsigned)options->path > MIXPREC_CUDA_PATH_MMA)
+    if (d.isa != MIXPREC_ISA_AUTO || (unsigned)options->path > MIXPREC_CUDA_PATH_WGMMA)
         return MIXPREC_ERR_ISA;
     if (d.packed_size)
         return MIXPREC_ERR_PACKED;
@@ -3781,8 +4240,11 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
     g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
     rows = g->a.rows;
+    along_k = g->a.k_step == 1 && g->b.k_step == 1;
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_has_wgmma_)));
+    has_wgmma = attributes.sharedSizeBytes != 0;
     if (d.a_type == d.b_type)
         kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
                : d.a_type == MIXPREC_BF16               ? MIXPREC_CUDA_BF16_
@@ -3791,8 +4253,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                         : -1;
     if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
         kind = MIXPREC_CUDA_FP8_;
-        if (d.native && MIXPREC_CUDA_HAS_FP8_(device.compiled) && options->path != MIXPREC_CUDA_PATH_WMMA &&
-            g->a.k_step == 1)
+        if (d.native && options->path != MIXPREC_CUDA_PATH_WMMA &&
+            (MIXPREC_CUDA_HAS_FP8_(device.compiled) ? g->a.k_step == 1
+                                                    : along_k && has_wgmma && options->path != MIXPREC_CUDA_PATH_MMA))
             kind = MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
     }
     if (g->a.k_varies || g->b.k_varies)
@@ -3800,6 +4263,11 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     if (kind < 0 && options->path > MIXPREC_CUDA_PATH_EXACT)
         return MIXPREC_ERR_ISA;
     wmma = options->path == MIXPREC_CUDA_PATH_WMMA;
+    wgmma = has_wgmma && (options->path == MIXPREC_CUDA_PATH_AUTO || options->path == MIXPREC_CUDA_PATH_WGMMA) &&
+            (kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_ || kind == MIXPREC_CUDA_FP8_ ||
+             (along_k && kind >= 0)); /* TF32, int8, the fp8 units */
+    if (options->path == MIXPREC_CUDA_PATH_WGMMA && !wgmma)
+        return has_wgmma ? MIXPREC_ERR_ISA : mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
     if (options->path == MIXPREC_CUDA_PATH_AUTO && device.compiled < 800) {
         wmma = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_ || kind == MIXPREC_CUDA_FP8_;
         kind = wmma ? kind : -1;
@@ -3825,6 +4293,18 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                                                     : mixprec_cuda_gemm_wmma_<MIXPREC_CUDA_F16_>;
         plan->threads = 128;
         plan->shared = MIXPREC_CUDA_WMMA_BYTES_;
+    } else if (wgmma) {
+        /* a tile of half the columns takes about 5 / 8 of the time */
+        size_t row_tiles = (rows + 127) / 128 * plan->batch, count = (size_t)device.multiprocessors;
+        large = (row_tiles * ((d.n + 255) / 256) + count - 1) / count * 8 <=
+                (row_tiles * ((d.n + 127) / 128) + count - 1) / count * 5;
+        plan->kernel = large ? mixprec_cuda_wgmma_kernel_<256>(kind, g->a.k_step != 1, g->b.k_step != 1)
+                             : mixprec_cuda_wgmma_kernel_<128>(kind, g->a.k_step != 1, g->b.k_step != 1);
+        plan->rows = 128;
+        plan->columns = large ? 256 : 128;
+        plan->threads = 256;
+        plan->shared = large ? MIXPREC_CUDA_WGMMA_BYTES_(256) : MIXPREC_CUDA_WGMMA_BYTES_(128);
+        depth = 128 / mixprec_cuda_size_(d.a_type);
     } else {
         bool words = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_;
         size_t large_tiles = ((rows + 127) / 128) * ((d.n + 255) / 256);
@@ -3851,6 +4331,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
             parts = (size_t)device.multiprocessors / (tiles * plan->batch);
             parts = parts < d.k / (8 * depth) ? parts : d.k / (8 * depth);
             parts = parts < 32 ? parts : 32;
+            /* the second kernel takes as long as some 16 steps of k */
+            if (parts && d.k / depth - d.k / depth / parts < 16)
+                parts = 1;
         }
         if (parts > 65535)
             parts = 65535;
@@ -3977,6 +4460,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_ARCH_
 #undef MIXPREC_CUDA_HAS_FP8_
 #undef MIXPREC_CUDA_HAS_LARGE_TILE_
+#undef MIXPREC_CUDA_HAS_WGMMA_
 #undef MIXPREC_CUDA_LIST_
 #undef MIXPREC_CUDA_CHUNK_
 #undef MIXPREC_CUDA_POINTERS_
@@ -3999,6 +4483,8 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_MMA_ROWS_
 #undef MIXPREC_CUDA_MMA_STAGES_
 #undef MIXPREC_CUDA_MMA_BYTES_
+#undef MIXPREC_CUDA_WGMMA_STAGES_
+#undef MIXPREC_CUDA_WGMMA_BYTES_
 #undef MIXPREC_CUDA_TRY_
 #undef MIXPREC_CUDA_NORM_BLOCKS_
 #endif /* MIXPREC_CUDA_IMPLEMENTATION */

@@ -244,16 +244,10 @@ static void measure_gemm(const char *suite, const char *name, const char *dtype,
     memset(&options, 0, sizeof options);
     MIXPREC(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
     d.workspace = bytes ? allocate(bytes) : NULL, d.workspace_size = bytes;
-    for (int path = MIXPREC_CUDA_PATH_MMA; path >= (wmma ? MIXPREC_CUDA_PATH_WMMA : MIXPREC_CUDA_PATH_MMA); path--) {
-        mixprec_status status;
-        options.path = (mixprec_cuda_path)path;
-        status = mixprec_cuda_gemm_ex(&d, &options, NULL);
-        if (status == MIXPREC_ERR_DEVICE)
-            continue;
-        MIXPREC(status);
-        both(path == MIXPREC_CUDA_PATH_MMA ? "mixprec" : "wmma",
-             seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }));
-    }
+    both("mixprec", seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }));
+    options.path = MIXPREC_CUDA_PATH_WMMA;
+    if (wmma && mixprec_cuda_gemm_ex(&d, &options, NULL) != MIXPREC_ERR_DEVICE)
+        both("wmma", seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }));
 #ifdef BENCH_CUBLAS
     if (peers && d.a_type != MIXPREC_E4M3)
         both("cuBLAS", cublas_seconds(&d));
@@ -263,6 +257,15 @@ static void measure_gemm(const char *suite, const char *name, const char *dtype,
     (void)peers;
 #endif
     CUDA(cudaFree(d.workspace));
+}
+
+static bool has_wgmma(void) {
+    mixprec_gemm_desc d = {};
+    mixprec_cuda_gemm_options options = {};
+    size_t bytes;
+    d.m = d.n = d.k = 64, d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+    options.path = MIXPREC_CUDA_PATH_WGMMA;
+    return mixprec_cuda_gemm_workspace(&d, &options, &bytes) == MIXPREC_OK;
 }
 
 static void bench_gemm(void) {
@@ -527,7 +530,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     CUDA(cudaGetDeviceProperties(&properties, 0));
-    has_native_fp8 = properties.major * 10 + properties.minor == 89 || properties.major == 12;
+    has_native_fp8 = properties.major * 10 + properties.minor == 89 || properties.major == 12 || has_wgmma();
     printf("%s, compute capability %d.%d, %d multiprocessors\n", properties.name, properties.major, properties.minor,
            properties.multiProcessorCount);
 #ifdef BENCH_CUBLAS

@@ -14,8 +14,8 @@ else
 	else echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no GPU here"; fi
 endif
 
-# CUDA_ARCH: an architecture, as nvcc's -arch has it
-CUDA_ARCH ?= native
+# CUDA_ARCH: an architecture, as nvcc's -arch has it; on Hopper the one whose code has warpgroup products
+CUDA_ARCH ?= $(if $(findstring 9.0,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)),sm_90a,native)
 $(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_page.h bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
 	@mkdir -p $(BUILD)/bench
 	printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' | $(CC) -O2 -I. -c -x c -o $(BUILD)/bench/cpu.o -

@@ -10,7 +10,7 @@
 # nvidia-cuda-nvdisasm).
 
 . tests/check.sh
-archs=${CUDA_ARCHS:-75 80 86 89 90 100 120}
+archs=${CUDA_ARCHS:-75 80 86 89 90 90a 100 120}
 cxx=$(cxx_of "$CC")
 
 # ---- on a GPU ----
@@ -143,12 +143,13 @@ left=$(comm -13 "$work/before.macros" "$work/all.macros" |
     fail "cuda: macros left behind by nvcc" "$left"
 
 # One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores, loads of pairs of words
-# of shared memory, 16-byte cp.async.
+# of shared memory, 16-byte cp.async, warpgroup products.
 count_sass() {
     cuobjdump -sass "$1" | awk '
-        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies }
-        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = 0 }
+        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies, group }
+        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = group = 0 }
         / (HMMA|IMMA|QMMA)\./ { tensor++ }
+        / (HGMMA|IGMMA|QGMMA)\./ { group++ }
         / LDSM\./ { ldsm++ }
         / LD(\.[A-Z0-9]+)* / { generic++ }
         / (LDL|STL)(\.[A-Z0-9]+)* / { spilled++ }
@@ -171,9 +172,13 @@ for arch in $archs; do
         "$work/times")
     printf '      cuda sm_%s: compiled in %s s of processor time\n' "$arch" "$seconds" # shown, not judged: machines differ
     worst=$(sed -n "s/.*Compiling entry function '\([^']*\)'.*/name \1/p; s/.*Used \([0-9]*\) registers.*/used \1/p" "$work/sm_$arch.txt" |
-        awk '$1 == "name" { name = $2 } $1 == "used" { limit = name ~ /gemm_mma/ ? 254 : name ~ /optimizer|transpose/ ? 110 : name ~ /gemm/ ? 160 : 80
+        awk '$1 == "name" { name = $2 } $1 == "used" { limit = name ~ /gemm_(mma|wgmma)_/ ? 254 : name ~ /optimizer|transpose/ ? 110 : name ~ /gemm/ ? 160 : 80
             if ($2 > limit) print name, "uses", $2 }')
     [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
+    # ptxas says so, as a mere remark, where a product waits for the one before (C7510 to C7514)
+    serial=$(grep -c 'wgmma.*serialized' "$work/sm_$arch.txt")
+    [ "$serial" -eq 0 ] && pass "cuda sm_$arch: no products that wait for each other" ||
+        fail "cuda sm_$arch: serialized" "$serial kernels"
     undefined=$(nm -u "$object" | grep ' cu[A-Z]')
     [ -z "$undefined" ] && pass "cuda sm_$arch: nothing of the driver API" || fail "cuda sm_$arch: undefined" "$undefined"
     # all of the runtime that it calls: nothing that waits, allocates, or cannot be captured into a graph
@@ -189,9 +194,10 @@ for arch in $archs; do
         /gemm_(mma|wmma)_/ && $2 > 0 && $3 == 0 && !/wmma_ILi2E/ && !/mma_ILi2ELb1ELb1E/ { print $1, "has no LDSM" }
         /gemm_mma_ILi2E/ && /Lb1E/ && $2 > 0 && $6 < 32 { print $1, "has", $6, "LDS.64" }
         /gemm_mma_/ && $2 > 0 && $7 == 0 { print $1, "has no LDGSTS" }
-        /gemm_(mma|wmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
+        /gemm_(mma|wmma|wgmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
         /gemm_mma_/ && $2 > 0 { full++ }
         /gemm_wmma_/ && $2 > 0 { wmma++ }
+        /gemm_wgmma_/ && $8 > 0 { group++; if ($7 == 0) print $1, "has no LDGSTS" }
         $5 > 0 { print $1, "spills" }
         END {
             # two 16-bit types in 4 layouts, which the large tile doubles; TF32, int8 and decoded fp8 in 3; the fp8 units
@@ -199,6 +205,8 @@ for arch in $archs; do
             want = arch == 75 ? 0 : arch == 86 ? 17 : 25
             if (full + 0 != want) print full + 0, "mma.sync kernels have a body, not", want
             if (wmma + 0 != (arch == 75 ? 2 : 4)) print wmma + 0, "WMMA kernels have a body"
+            # two widths of 16-bit types and decoded fp8 in 4 layouts, of TF32, int8 and 4 pairs of fp8 in one
+            if (group + 0 != (arch == "90a" ? 36 : 0)) print group + 0, "wgmma kernels have a body"
         }' "$work/sass_$arch.txt")
     [ -z "$bad" ] && pass "cuda sm_$arch: HMMA and LDSM where they should be, no generic load" ||
         fail "cuda sm_$arch: machine code" "$bad"

@@ -108,10 +108,21 @@ struct emulation_copy {
     unsigned char data[16];
     int group;
 };
+/* A warp's part of a wgmma: what it reads, and where each lane's sums are. */
+struct emulation_product {
+    void (*run)(const emulation_product &);
+    uint64_t a, b;
+    bool add;
+    void *sums[32];
+    int warp, group;
+};
 struct emulation_warp {
     unsigned runnable, waiting, blocked, done; /* bits of lanes */
     const char *operation;
     void *slots[32];
+    std::vector<emulation_product> products;
+    int product_groups;
+    bool fenced; /* since the last commit */
 };
 static dim3 threadIdx, blockIdx, blockDim, gridDim; /* of the running thread */
 static struct {
@@ -121,6 +132,8 @@ static struct {
     std::vector<emulation_copy> copies[EMULATION_MAX_THREADS];
     int groups[EMULATION_MAX_THREADS];
     unsigned char *shared;
+    bool *unpublished; /* bytes that a copy has brought, but that no fence has shown to wgmma */
+    std::vector<std::pair<size_t, size_t>> brought[EMULATION_MAX_THREADS]; /* those of a thread */
     size_t shared_bytes;
     char *stacks;
     void (*body)(void *);
@@ -240,6 +253,7 @@ enum cudaDeviceAttr {
 enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaMemcpyDeviceToDevice };
 struct cudaFuncAttributes {
     int ptxVersion;
+    size_t sharedSizeBytes;
 };
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
@@ -250,8 +264,9 @@ struct cudaLaunchConfig_t {
 /* The device that the emulation pretends to be; tests set it. */
 static struct {
     int major, minor, compiled, multiprocessors, shared_bytes;
+    bool wgmma;
     cudaError_t error; /* what every call returns, to test errors */
-} emulation_device = {9, 0, 90, 4, 232448, cudaSuccess};
+} emulation_device = {9, 0, 90, 4, 232448, false, cudaSuccess};
 #define MIXPREC_CUDA_EMULATED_ARCH (emulation_device.compiled * 10)
 
 static inline const char *cudaGetErrorString(cudaError_t error) {
@@ -273,6 +288,7 @@ static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr
 }
 static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *) {
     attributes->ptxVersion = emulation_device.compiled;
+    attributes->sharedSizeBytes = emulation_device.wgmma ? 4 : 0; /* of the one kernel that has any */
     return emulation_device.error;
 }
 static inline cudaError_t cudaFuncSetAttribute(const void *, int, int bytes) {
@@ -291,8 +307,10 @@ static void emulation_run_block(int threads) {
     int warps = threads / 32, t, w;
     const unsigned char *guard = emulation.shared + emulation.shared_bytes;
     memset(emulation.shared, 0xFF, emulation.shared_bytes + EMULATION_GUARD);
+    memset(emulation.unpublished, 0, emulation.shared_bytes);
     for (t = 0; t < threads; t++) {
         emulation.copies[t].clear();
+        emulation.brought[t].clear();
         emulation.groups[t] = 0;
         emulation_make(&emulation.threads[t], emulation.stacks + (size_t)t * EMULATION_STACK, emulation_entry);
     }
@@ -353,6 +371,7 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
     if (!emulation.stacks) {
         emulation.stacks = (char *)malloc((size_t)EMULATION_MAX_THREADS * EMULATION_STACK);
         emulation.shared = (unsigned char *)aligned_alloc(128, 1 << 18);
+        emulation.unpublished = (bool *)malloc(1 << 18);
     }
     emulation.body = emulation_call<decltype(call)>;
     emulation.argument = &call;
@@ -534,9 +553,12 @@ static void mixprec_cuda_copy_commit_(void) {
 template <int pending> static void mixprec_cuda_copy_wait_(void) {
     std::vector<emulation_copy> &copies = emulation.copies[emulation.now], later;
     for (size_t i = 0; i < copies.size(); i++)
-        if (copies[i].group < emulation.groups[emulation.now] - pending)
+        if (copies[i].group < emulation.groups[emulation.now] - pending) {
+            size_t at = (size_t)(copies[i].to - emulation.shared);
             memcpy(copies[i].to, copies[i].data, copies[i].bytes);
-        else
+            memset(emulation.unpublished + at, 1, copies[i].bytes);
+            emulation.brought[emulation.now].push_back(std::make_pair(at, copies[i].bytes));
+        } else
             later.push_back(copies[i]);
     copies.swap(later);
 }
@@ -590,6 +612,121 @@ EMULATION_MMA(e4m3_e4m3, float, MIXPREC_E4M3, MIXPREC_E4M3)
 EMULATION_MMA(e4m3_e5m2, float, MIXPREC_E4M3, MIXPREC_E5M2)
 EMULATION_MMA(e5m2_e4m3, float, MIXPREC_E5M2, MIXPREC_E4M3)
 EMULATION_MMA(e5m2_e5m2, float, MIXPREC_E5M2, MIXPREC_E5M2)
+
+static uint4 mixprec_cuda_load_four_(uint32_t address) {
+    return *(const uint4 *)(const void *)emulation_at_shared(address, 16, 16, "four words");
+}
+static void mixprec_cuda_wgmma_put_(uint32_t address, const uint4 &x) {
+    unsigned char *to = emulation_at_shared(address, 16, 16, "four words");
+    size_t at = (size_t)(to - emulation.shared);
+    memcpy(to, &x, 16);
+    memset(emulation.unpublished + at, 1, 16);
+    emulation.brought[emulation.now].push_back(std::make_pair(at, (size_t)16));
+}
+/* wgmma, PTX ISA 9.0, 9.7.15. A warp has 16 of the 64 rows. Products read shared memory at some time between their
+   issue and the wait for them: at once or as late as they may, which is drawn. */
+static void mixprec_cuda_wgmma_publish_(void) {
+    for (const auto &bytes : emulation.brought[emulation.now])
+        memset(emulation.unpublished + bytes.first, 0, bytes.second);
+    emulation.brought[emulation.now].clear();
+}
+static void emulation_run_products(emulation_warp *warp, int pending) {
+    size_t done = 0;
+    for (; done < warp->products.size() && warp->products[done].group < warp->product_groups - pending; done++)
+        warp->products[done].run(warp->products[done]);
+    warp->products.erase(warp->products.begin(), warp->products.begin() + (long)done);
+}
+static void mixprec_cuda_wgmma_begin_(void) {
+    emulation_meet("wgmma.fence", NULL, [](void **) { emulation.warps[emulation.now / 32].fenced = true; });
+}
+static void mixprec_cuda_wgmma_commit_(void) {
+    emulation_meet("wgmma.commit_group", NULL, [](void **) {
+        emulation.warps[emulation.now / 32].product_groups++;
+        emulation.warps[emulation.now / 32].fenced = false;
+    });
+}
+template <int pending> static void mixprec_cuda_wgmma_wait_(void) {
+    emulation_meet("wgmma.wait_group", NULL,
+                   [](void **) { emulation_run_products(&emulation.warps[emulation.now / 32], pending); });
+}
+template <int pending, class Sum, int count> static void mixprec_cuda_wgmma_finish_(Sum (&)[count]) {
+    mixprec_cuda_wgmma_wait_<pending>();
+}
+/* Element k of a line of a matrix with its descriptor; of a matrix of lines of k, where the line is k. */
+static float emulation_matrix_element(uint64_t matrix, int line, int k, bool trans, mixprec_dtype type) {
+    const size_t size = mixprec_dtype_size(type), start = (size_t)(matrix & 0x3FFF) * 16;
+    const size_t panel = (size_t)(matrix >> 16 & 0x3FFF) * 16, eight = (size_t)(matrix >> 32 & 0x3FFF) * 16;
+    const size_t across = (size_t)(trans ? line : k) * size, down = (size_t)(trans ? k : line);
+    size_t address = start + down / 8 * eight + down % 8 * 128 + (trans ? across / 128 * panel + across % 128 : across);
+    uint32_t code = 0;
+    if (matrix >> 61 != 2 || (matrix >> 49 & 7))
+        emulation_fail("a matrix that is not swizzled by 128 bytes", "wgmma");
+    address ^= (address >> 7 & 7) << 4;
+    memcpy(&code, emulation_at_shared(address, size, size, "wgmma"), size);
+    if (emulation.unpublished[address - EMULATION_SHARED_BASE])
+        emulation_fail("bytes that were copied without a fence", "wgmma");
+    return (float)mixprec_decode(type == MIXPREC_F32 ? code & ~0x1FFFu : code, type); /* TF32: the rest is not seen */
+}
+template <class Sum, int count, bool a_trans, bool b_trans, int a_type, int b_type>
+static void emulation_run_wgmma(const emulation_product &product) {
+    static float a[16][32], b[256][32];
+    const int depth = 32 / (int)mixprec_dtype_size((mixprec_dtype)a_type), columns = count * 2;
+    for (int k = 0; k < depth; k++) {
+        for (int i = 0; i < 16; i++)
+            a[i][k] = emulation_matrix_element(product.a, product.warp % 4 * 16 + i, k, a_trans, (mixprec_dtype)a_type);
+        for (int j = 0; j < columns; j++)
+            b[j][k] = emulation_matrix_element(product.b, j, k, b_trans, (mixprec_dtype)b_type);
+    }
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < columns; j++) {
+            Sum *to = (Sum *)product.sums[i % 8 * 4 + j % 8 / 2] + j / 8 * 4 + i / 8 * 2 + j % 2, sum = 0;
+            for (int k = 0; k < depth; k++)
+                sum += (Sum)(a[i][k] * b[j][k]);
+            *to = product.add ? *to + sum : sum;
+        }
+}
+template <bool a_trans, bool b_trans, int a_type, int b_type, class Sum, int count>
+static void emulation_wgmma(const char *name, Sum (&d)[count], uint64_t a, uint64_t b, bool add) {
+    struct slot_type {
+        Sum *d;
+        uint64_t a, b;
+        bool add;
+    } slot = {d, a, b, add};
+    emulation_meet(name, &slot, [](void **slots) {
+        emulation_warp *warp = &emulation.warps[emulation.now / 32];
+        emulation_product product = {emulation_run_wgmma<Sum, count, a_trans, b_trans, a_type, b_type>,
+                                     ((slot_type *)slots[0])->a,
+                                     ((slot_type *)slots[0])->b,
+                                     ((slot_type *)slots[0])->add,
+                                     {},
+                                     emulation.now / 32,
+                                     warp->product_groups};
+        if (!warp->fenced)
+            emulation_fail("sums that no fence has handed over", "wgmma");
+        for (int lane = 0; lane < 32; lane++) {
+            const slot_type *slot_of = (const slot_type *)slots[lane];
+            product.sums[lane] = slot_of->d;
+            if (slot_of->a != product.a || slot_of->b != product.b || slot_of->add != product.add)
+                emulation_fail("lanes have different matrices", "wgmma");
+        }
+        warp->products.push_back(product);
+        if (emulation_random() % 2)
+            emulation_run_products(warp, -1);
+    });
+}
+#define EMULATION_WGMMA(name, a_type, b_type)                                                                          \
+    template <bool a_trans, bool b_trans, class Sums>                                                                  \
+    static void mixprec_cuda_wgmma_##name##_(Sums &d, uint64_t a, uint64_t b, bool add) {                              \
+        emulation_wgmma<a_trans, b_trans, a_type, b_type>("wgmma " #name, d, a, b, add);                               \
+    }
+EMULATION_WGMMA(f16, MIXPREC_F16, MIXPREC_F16)
+EMULATION_WGMMA(bf16, MIXPREC_BF16, MIXPREC_BF16)
+EMULATION_WGMMA(tf32, MIXPREC_F32, MIXPREC_F32)
+EMULATION_WGMMA(s8, MIXPREC_I8, MIXPREC_I8)
+EMULATION_WGMMA(e4m3_e4m3, MIXPREC_E4M3, MIXPREC_E4M3)
+EMULATION_WGMMA(e4m3_e5m2, MIXPREC_E4M3, MIXPREC_E5M2)
+EMULATION_WGMMA(e5m2_e4m3, MIXPREC_E5M2, MIXPREC_E4M3)
+EMULATION_WGMMA(e5m2_e5m2, MIXPREC_E5M2, MIXPREC_E5M2)
 
 static inline uint32_t mixprec_cuda_tf32_(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)

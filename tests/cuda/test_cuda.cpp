@@ -607,7 +607,8 @@ static void test_convert_transpose(void) {
 /* ---- GEMM ---- */
 
 #ifndef TEST_ON_DEVICE
-static void pretend_device(int arch, int multiprocessors) {
+static void pretend_device(int arch, int multiprocessors, bool wgmma = false) {
+    emulation_device.wgmma = wgmma; /* as compiled for sm_90a */
     emulation_device.major = arch / 10;
     emulation_device.minor = arch % 10;
     emulation_device.compiled = arch;
@@ -782,11 +783,13 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     memset(&d, 0, sizeof d);
     memset(&options, 0, sizeof options);
 #ifndef TEST_ON_DEVICE
-    pretend_device(kind.arch, kind.multiprocessors);
+    pretend_device(kind.arch, kind.multiprocessors, kind.path == MIXPREC_CUDA_PATH_WGMMA);
 #endif
     options.path = kind.path;
     d.trans_a = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
     d.trans_b = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+    if (kind.path == MIXPREC_CUDA_PATH_WGMMA && (kind.native || kind.a == MIXPREC_I8)) /* all that it has of these */
+        d.trans_a = MIXPREC_NO_TRANS, d.trans_b = MIXPREC_TRANS;
     d.m = m, d.n = n, d.k = k;
     d.batch = kind.extras && random_u32() % 3 == 0 ? 1 + random_u32() % 3 : 0;
     a = make_matrix(kind.a, d.trans_a ? k : m, d.trans_a ? m : k, d.batch ? d.batch : 1, aligned, true);
@@ -834,7 +837,12 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     if (kind.path != MIXPREC_CUDA_PATH_EXACT && random_u32() % 3 == 0 && k > 100 && kind.a != MIXPREC_I8) {
         size_t bytes = 0;
         options.split_k = random_u32() % 2 ? 2 + random_u32() % 3 : 0;
-        CHECK(mixprec_cuda_gemm_workspace(&d, &options, &bytes) == MIXPREC_OK, "workspace");
+        status = mixprec_cuda_gemm_workspace(&d, &options, &bytes);
+#ifdef TEST_ON_DEVICE
+        CHECK(status == MIXPREC_OK || status == MIXPREC_ERR_DEVICE, "workspace: status %d", (int)status);
+#else
+        CHECK(status == MIXPREC_OK, "workspace: status %d", (int)status);
+#endif
         d.workspace_size = bytes;
         d.workspace = memory(bytes);
         memset(d.workspace, 0xFF, bytes);
@@ -852,7 +860,13 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
 #endif
     {
         CHECK(status == MIXPREC_OK, "%s: status %d (%s)", what, (int)status, mixprec_cuda_last_error());
-        check_gemm(what, &d, &a, &b, &c, before, kind.native && kind.a == MIXPREC_F32 ? 0x1p-11 : 0);
+        /* TF32 has 10 mantissa bits; sm_90's fp8 units lost 2^-10.1 of the magnitudes of 128 products, all positive */
+#ifdef TEST_ON_DEVICE
+        const bool loose = kind.native != 0;
+#else
+        const bool loose = kind.native && kind.a == MIXPREC_F32;
+#endif
+        check_gemm(what, &d, &a, &b, &c, before, loose ? 0x1p-11 : 0);
     }
     free(before);
     release(a.data);
@@ -897,6 +911,16 @@ static void run_gemms(const char *what, const gemm_kind *kinds, size_t kind_coun
 }
 #define RUN_GEMMS(what, kinds, shapes, most)                                                                           \
     run_gemms(what, kinds, sizeof kinds / sizeof *kinds, test_quick ? 6 : shapes, most)
+
+/* Is this device, and the program's code for it, one that has the path? Nothing else tells sm_90a from sm_90. */
+static bool has_wgmma(void) {
+    mixprec_gemm_desc d = {};
+    mixprec_cuda_gemm_options options = {};
+    size_t bytes;
+    d.m = d.n = d.k = 1, d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+    options.path = MIXPREC_CUDA_PATH_WGMMA;
+    return mixprec_cuda_gemm_workspace(&d, &options, &bytes) == MIXPREC_OK;
+}
 
 static void test_gemm_exact(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 0, 75, 4, 6},
@@ -991,6 +1015,20 @@ static void test_gemm_mma_8(void) {
                                       {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_AUTO, 0, 90, 4, 4}};
     RUN_GEMMS("mma, 8 bits", kinds, 12, 200);
 }
+static void test_gemm_wgmma(void) {
+    static const gemm_kind kinds[] = {{MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 1, 4},
+                                      {MIXPREC_BF16, MIXPREC_BF16, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 16, 4},
+                                      {MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 1, 4},
+                                      {MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 16, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 1, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 16, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E4M3, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 1, 4},
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 16, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 1, 4},
+                                      {MIXPREC_E5M2, MIXPREC_E5M2, MIXPREC_CUDA_PATH_WGMMA, 1, 90, 16, 4},
+                                      {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 4, 4}};
+    RUN_GEMMS("wgmma", kinds, 24, 280);
+}
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
@@ -1005,7 +1043,9 @@ static void test_gemm_layouts(void) {
                                       {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
                                       {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 0, 80, 4, 0},
                                       {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_MMA, 0, 89, 4, 0},
-                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 0}};
+                                      {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_CUDA_PATH_MMA, 1, 89, 4, 0},
+                                      {MIXPREC_F16, MIXPREC_F16, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 4, 0},
+                                      {MIXPREC_E5M2, MIXPREC_E4M3, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 1, 0}};
     static const size_t shapes[][3] = {{48, 144, 160}, {131, 77, 75}, {1, 130, 200}};
     const size_t count = test_quick ? 2 : 3;
     size_t kind, shape;
@@ -1036,10 +1076,11 @@ static void test_gemm_layouts(void) {
                 CHECK(status == MIXPREC_OK || status == MIXPREC_ERR_DEVICE, "status %d", (int)status);
                 if (status == MIXPREC_OK)
 #else
-                pretend_device(kinds[kind].arch, kinds[kind].multiprocessors);
+                pretend_device(kinds[kind].arch, kinds[kind].multiprocessors,
+                               kinds[kind].path == MIXPREC_CUDA_PATH_WGMMA);
                 emulation.gathered = emulation.conflicts = 0;
                 OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
-                CHECK(!aligned || shape || emulation.gathered == 0 || (layout == 3 && kind > 1),
+                CHECK(!aligned || shape || emulation.gathered == 0 || (layout == 3 && kind > 1 && kind < 7),
                       "%s %s layout %d: %ld elements one by one", mixprec_dtype_name(a.type),
                       mixprec_dtype_name(b.type), layout, emulation.gathered);
                 CHECK(emulation.conflicts == 0, "%s %s layout %d: %ld bank conflicts", mixprec_dtype_name(a.type),
@@ -1064,42 +1105,62 @@ static void test_gemm_paths(void) {
         size_t m = random_size(200), n = random_size(200), k = random_size(300), i;
         mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
-        float *c[3];
-        matrix a = make_matrix(type, m, k, 1, trial % 2, true), b = make_matrix(type, k, n, 1, trial % 3 > 0, true);
+        const bool trans_b = type == MIXPREC_I8 || trial % 2; /* all that wgmma has of i8 */
+        const size_t b_rows = trans_b ? n : k, b_columns = trans_b ? k : n;
+        float *c[4];
+        matrix a = make_matrix(type, m, k, 1, trial % 2, true);
+        matrix b = make_matrix(type, b_rows, b_columns, 1, trial % 3 > 0, true);
         memset(&d, 0, sizeof d);
         memset(&options, 0, sizeof options);
         for (i = 0; i < m * k; i++)
             put(a.data, type, i / k * a.ld + i % k, (double)(int)(random_u32() % 7) - 3);
         for (i = 0; i < k * n; i++)
-            put(b.data, type, i / n * b.ld + i % n, (double)(int)(random_u32() % 7) - 3);
+            put(b.data, type, i / b_columns * b.ld + i % b_columns, (double)(int)(random_u32() % 7) - 3);
         d.m = m, d.n = n, d.k = k, d.a = a.data, d.b = b.data, d.lda = a.ld, d.ldb = b.ld;
+        d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
         d.a_type = d.b_type = type, d.c_type = MIXPREC_F32;
-        for (i = 0; i < 3; i++) {
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, true);
+#endif
+        for (i = 0; i < 4; i++) {
             c[i] = (float *)memory(m * n * 4);
             memset(c[i], 0xFF, m * n * 4);
             d.c = c[i];
             options.path = (mixprec_cuda_path)(MIXPREC_CUDA_PATH_EXACT + i);
+            if (options.path == MIXPREC_CUDA_PATH_WGMMA && !has_wgmma())
+                options.path = MIXPREC_CUDA_PATH_AUTO;
+            d.native = i == 3 && trial % 4 > 1; /* the fp8 units, whose 13 bits hold these sums */
             OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         }
         for (i = 0; i < m * n; i++)
-            CHECK(float_bits(c[0][i]) == float_bits(c[1][i]) && float_bits(c[0][i]) == float_bits(c[2][i]),
-                  "%s, m %zu n %zu k %zu: element %zu: exact %a, wmma %a, mma %a", mixprec_dtype_name(type), m, n, k, i,
-                  (double)c[0][i], (double)c[1][i], (double)c[2][i]);
-        for (i = 0; i < 3; i++)
+            CHECK(float_bits(c[0][i]) == float_bits(c[1][i]) && float_bits(c[0][i]) == float_bits(c[2][i]) &&
+                      float_bits(c[0][i]) == float_bits(c[3][i]),
+                  "%s, m %zu n %zu k %zu: element %zu: exact %a, wmma %a, mma %a, wgmma %a", mixprec_dtype_name(type),
+                  m, n, k, i, (double)c[0][i], (double)c[1][i], (double)c[2][i], (double)c[3][i]);
+        for (i = 0; i < 4; i++)
             release(c[i]);
         release(a.data);
         release(b.data);
     }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
 }
 
 /* All that is special comes through: NaN, Inf, subnormals, and zero times NaN; a NaN in C only when beta is not 0. */
 static void test_gemm_special(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F32};
-    static const mixprec_cuda_path paths[] = {MIXPREC_CUDA_PATH_EXACT, MIXPREC_CUDA_PATH_WMMA, MIXPREC_CUDA_PATH_MMA};
+    static const mixprec_cuda_path paths[] = {MIXPREC_CUDA_PATH_EXACT, MIXPREC_CUDA_PATH_WMMA, MIXPREC_CUDA_PATH_MMA,
+                                              MIXPREC_CUDA_PATH_WGMMA};
     int t, p, arch;
     for (t = 0; t < 5; t++)
-        for (p = 0; p < 3; p++)
+        for (p = 0; p < 4; p++)
             for (arch = 80; arch <= 90; arch += 10) {
+#ifndef TEST_ON_DEVICE
+                pretend_device(arch, 4, arch == 90);
+#endif
+                if (paths[p] == MIXPREC_CUDA_PATH_WGMMA && (types[t] == MIXPREC_F32 || !has_wgmma()))
+                    continue; /* it has no TF32 of this layout */
                 const size_t n = 40;
                 void *a = memory(n * n * 4), *b = memory(n * n * 4);
                 float *c = (float *)memory(n * n * 4);
@@ -1110,9 +1171,6 @@ static void test_gemm_special(void) {
                 double zero = 0, one = 1;
                 memset(&d, 0, sizeof d);
                 memset(&options, 0, sizeof options);
-#ifndef TEST_ON_DEVICE
-                pretend_device(arch, 4);
-#endif
                 mixprec_format(types[t], &info);
                 for (i = 0; i < n * n; i++) {
                     put(a, types[t], i, i / n == i % n ? 1 : 0);
@@ -1198,7 +1256,11 @@ static void test_gemm_int8(void) {
     float *c = (float *)memory(m * n * 4), *workspace = (float *)memory(4096);
     size_t i, j, p;
     int path;
-    for (path = MIXPREC_CUDA_PATH_WMMA; path <= MIXPREC_CUDA_PATH_MMA; path++) {
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4, true);
+#endif
+    for (path = MIXPREC_CUDA_PATH_WMMA; path <= (has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_MMA);
+         path++) {
         mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
         memset(&d, 0, sizeof d);
@@ -1221,6 +1283,9 @@ static void test_gemm_int8(void) {
                 CHECK(c[i * n + j] == (float)sum, "path %d: got %.0f, want %ld", path, (double)c[i * n + j], sum);
             }
     }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
     release(workspace);
     release(a);
     release(b);
@@ -2131,8 +2196,17 @@ static void test_statuses(void) {
     GEMM(d.overflow = (mixprec_overflow)3, MIXPREC_ERR_OVERFLOW);
     GEMM(d.activation = (mixprec_activation)6, MIXPREC_ERR_ACTIVATION);
     GEMM(d.isa = MIXPREC_ISA_C, MIXPREC_ERR_ISA);
-    GEMM(options.path = (mixprec_cuda_path)4, MIXPREC_ERR_ISA);
+    GEMM(options.path = (mixprec_cuda_path)5, MIXPREC_ERR_ISA);
     GEMM((d.a_type = MIXPREC_F16, options.path = MIXPREC_CUDA_PATH_MMA), MIXPREC_ERR_ISA);
+    GEMM((d.a_type = MIXPREC_F16, options.path = MIXPREC_CUDA_PATH_WGMMA), MIXPREC_ERR_ISA);
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4, true);
+    GEMM((d.a_type = d.b_type = MIXPREC_I8, d.trans_b = MIXPREC_NO_TRANS, options.path = MIXPREC_CUDA_PATH_WGMMA),
+         MIXPREC_ERR_ISA);
+    GEMM((d.a_type = d.b_type = MIXPREC_F32, d.native = 1, options.path = MIXPREC_CUDA_PATH_WGMMA), MIXPREC_ERR_ISA);
+    pretend_device(90, 4);
+    GEMM((d.a_type = d.b_type = MIXPREC_F16, options.path = MIXPREC_CUDA_PATH_WGMMA), MIXPREC_ERR_DEVICE);
+#endif
     GEMM((d.scale_a.values = x, d.scale_a.block_columns = 4, options.path = MIXPREC_CUDA_PATH_WMMA), MIXPREC_ERR_ISA);
     GEMM(d.packed_size = 1, MIXPREC_ERR_PACKED);
     GEMM(d.triangle = (mixprec_triangle)3, MIXPREC_ERR_TRIANGLE);
@@ -2445,6 +2519,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, f16 and bf16", test_gemm_mma_16},
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
+        {"cuda: GEMM, wgmma", test_gemm_wgmma},
         {"cuda: GEMM, mma.sync, every layout", test_gemm_layouts},
         {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
