@@ -472,7 +472,8 @@ static void write_memory(FILE *file) {
             !strcmp(results[i].metric, "gb_per_s")) {
             char label[24];
             bool converts = !strcmp(results[i].name, "convert");
-            snprintf(label, sizeof label, "%.23s", converts ? results[i].dtype : results[i].name);
+            snprintf(label, sizeof label, "%.17s%s", converts ? results[i].dtype : results[i].name,
+                     !converts && !strcmp(results[i].dtype, "f32") ? " f32" : "");
             add_figure(&panel, label, BAR_LIBRARY, results[i].value, "%.0f %%", 100 * results[i].value / copy);
         }
     panel.limit = copy;

@@ -770,11 +770,11 @@ typedef struct {
 static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_t k) {
     static const mixprec_dtype c_types[] = {MIXPREC_F32,  MIXPREC_F32,  MIXPREC_F16,
                                             MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
-    static const double coefficients[] = {1, 1, -0.75, 0, 0.1};
+    static const double alphas[] = {1, 1, -0.75, 0, 0.1}, betas[] = {1, 0, -0.75, 0, 0.1};
     mixprec_gemm_desc d;
     mixprec_cuda_gemm_options options;
     bool aligned = random_u32() % 3 != 0;
-    double alpha = coefficients[random_u32() % 5], beta = coefficients[random_u32() % 5], elsewhere = 123;
+    double alpha = alphas[random_u32() % 5], beta = betas[random_u32() % 5], elsewhere = 123;
     float *scale_a, *scale_b, *coefficient = (float *)memory(8);
     matrix a, b, c;
     mixprec_status status;
@@ -805,7 +805,7 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     d.a = a.data, d.a_type = a.type, d.lda = a.ld, d.stride_a = d.batch && random_u32() % 4 ? a.stride : 0;
     d.b = b.data, d.b_type = b.type, d.ldb = b.ld, d.stride_b = d.batch && random_u32() % 4 ? b.stride : 0;
     d.c = c.data, d.c_type = c.type, d.ldc = c.ld, d.stride_c = c.stride;
-    d.overflow = MIXPREC_OVERFLOW_SATURATE;
+    d.overflow = size_of(c.type) == 1 || random_u32() % 2 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
     d.native = kind.native;
     d.scale_a = make_scales(a.rows, a.columns, kind.extras ? (int)(random_u32() % (unsigned)kind.extras) : 0, &scale_a);
     d.scale_b = make_scales(b.rows, b.columns, kind.extras ? (int)(random_u32() % (unsigned)kind.extras) : 0, &scale_b);
@@ -939,7 +939,8 @@ static void test_gemm_bits(void) {
         size_t m = random_size(70), n = random_size(70), k = trial % 10 ? random_size(100) : 1300, i;
         mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
-        double alpha = trial % 3 ? 1 : 0.3, beta = trial % 4 ? 0 : -1.7;
+        double alpha = trial % 5 == 0 ? -1 : trial % 3 ? 1 : 0.3, beta = trial % 4 ? 0 : -1.7;
+        const bool scaled = trial % 6 >= 3 && trial % 5 != 0;
         matrix a, b, c;
         void *want, *bias = memory(n * 4);
         float *scale_a, *scale_b;
@@ -948,21 +949,29 @@ static void test_gemm_bits(void) {
         options.path = MIXPREC_CUDA_PATH_EXACT;
         d.trans_a = (mixprec_transpose)(trial & 1), d.trans_b = (mixprec_transpose)(trial >> 1 & 1);
         d.m = m, d.n = n, d.k = k, d.alpha = &alpha, d.beta = &beta;
-        a = make_matrix(a_type, d.trans_a ? k : m, d.trans_a ? m : k, 1, false, true);
-        b = make_matrix(b_type, d.trans_b ? n : k, d.trans_b ? k : n, 1, false, true);
-        c = make_matrix(compute_types[random_u32() % 5], m, n, 1, false, true);
+        d.batch = trial % 7 == 0 ? 3 : 1; /* random bits are drawn by the place in the whole batch */
+        a = make_matrix(a_type, d.trans_a ? k : m, d.trans_a ? m : k, d.batch, false, true);
+        b = make_matrix(b_type, d.trans_b ? n : k, d.trans_b ? k : n, d.batch, false, true);
+        c = make_matrix(trial % 7 == 0   ? MIXPREC_BF16
+                        : trial % 5 == 0 ? MIXPREC_F32
+                                         : compute_types[random_u32() % 5],
+                        m, n, d.batch, trial % 2, true);
+        for (i = 0; i < k && trial % 5 == 0; i++) /* sums that are 0, and -0 times alpha */
+            put(a.data, a.type, d.trans_a ? i * a.ld : i, 0);
         d.a = a.data, d.a_type = a.type, d.lda = a.ld, d.b = b.data, d.b_type = b.type, d.ldb = b.ld;
         d.c_type = c.type, d.ldc = c.ld;
-        d.round = (mixprec_round)(random_u32() % 6), d.overflow = (mixprec_overflow)(random_u32() % 3);
+        d.stride_a = a.stride, d.stride_b = b.stride, d.stride_c = c.stride;
+        d.round = trial % 7 ? (mixprec_round)(random_u32() % 6) : MIXPREC_ROUND_STOCHASTIC;
+        d.overflow = (mixprec_overflow)(random_u32() % 3);
         d.seed = random_u32(), d.offset = random_u32();
-        d.scale_a = make_scales(a.rows, a.columns, trial % 6 < 3 ? 0 : (int)(random_u32() % 6), &scale_a);
-        d.scale_b = make_scales(b.rows, b.columns, trial % 6 < 3 ? 0 : (int)(random_u32() % 6), &scale_b);
+        d.scale_a = make_scales(a.rows, a.columns, scaled ? (int)(random_u32() % 6) : 0, &scale_a);
+        d.scale_b = make_scales(b.rows, b.columns, scaled ? (int)(random_u32() % 6) : 0, &scale_b);
         if (k > 1000 && d.scale_a.block_columns > 1 && !d.trans_a) /* pieces of several chunks */
             d.scale_a.block_columns = 600;
         if (trial % 5 == 0) {
             for (i = 0; i < n; i++)
                 put(bias, MIXPREC_F32, i, random_unit() - 0.5);
-            d.bias = bias, d.activation = MIXPREC_ACTIVATION_RELU;
+            d.bias = trial % 2 ? NULL : bias, d.activation = MIXPREC_ACTIVATION_RELU;
         }
         want = malloc(c.bytes);
         memcpy(want, c.data, c.bytes);
@@ -1032,6 +1041,32 @@ static void test_gemm_wgmma(void) {
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
+    /* Operands are rounded to nearest, not cut: 1 + 0.75 * 2^-10 becomes 1 + 2^-10, for every thread that copies. */
+    for (int path = MIXPREC_CUDA_PATH_WMMA; path <= MIXPREC_CUDA_PATH_WGMMA; path++) {
+        const size_t n = 130, k = 4;
+        float *a = (float *)memory(n * k * 4), *b = (float *)memory(n * k * 4), *c = (float *)memory(n * n * 4);
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, true);
+#endif
+        for (size_t i = 0; i < n * k; i++)
+            a[i] = b[i] = 1 + 0.75f / 1024;
+        d.m = d.n = n, d.k = k, d.a = a, d.b = b, d.c = c, d.trans_b = MIXPREC_TRANS, d.native = 1;
+        d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+        options.path =
+            path == MIXPREC_CUDA_PATH_WGMMA && !has_wgmma() ? MIXPREC_CUDA_PATH_AUTO : (mixprec_cuda_path)path;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        for (size_t i = 0; i < n * n; i++)
+            CHECK(c[i] == 4 * (1 + 1 / 1024.0f) * (1 + 1 / 1024.0f), "TF32, path %d: (%zu, %zu): got %a", path, i / n,
+                  i % n, (double)c[i]);
+        release(a), release(b), release(c);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
 }
 
 /* Every layout of every kind of mma.sync kernel: what is aligned is copied 16 bytes at a time, but for A^T B^T of other
@@ -1205,25 +1240,28 @@ static void test_gemm_special(void) {
                                   inf ? HUGE_VAL : want);
                     }
                 /* narrowed: NaN, Inf, and what overflows */
-                for (mixprec_dtype narrow = MIXPREC_F16; narrow <= MIXPREC_BF16; narrow = (mixprec_dtype)(narrow + 1)) {
+                for (int narrowing = 0; narrowing < 8; narrowing++) {
+                    const mixprec_dtype narrow = narrowing % 2 ? MIXPREC_BF16 : MIXPREC_F16;
+                    mixprec_format_info to;
                     double large = 3e38;
+                    mixprec_format(narrow, &to);
                     d.c_type = narrow;
-                    for (d.alpha = NULL;; d.alpha = &large) {
-                        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
-                        for (i = 4; i < n; i++)
-                            for (j = 0; j < n; j++) {
-                                bool nan = j == 9 || (i == 5 && !info.has_inf);
-                                double got = value_at(c, narrow, i * n + j);
-                                double want = i == 5 || (d.alpha && narrow == MIXPREC_F16) ? HUGE_VAL : 0.5;
-                                CHECK(nan ? got != got
-                                          : got == want || (d.alpha && narrow == MIXPREC_BF16 && got > 1e38),
-                                      "%s path %d, to %s: (%zu, %zu): got %g, want %g", info.name, p,
-                                      mixprec_dtype_name(narrow), i, j, got, want);
-                            }
-                        if (d.alpha)
-                            break;
-                    }
+                    d.alpha = narrowing & 2 ? &large : NULL;
+                    d.overflow = narrowing & 4 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
+                    OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+                    for (i = 4; i < n; i++)
+                        for (j = 0; j < n; j++) {
+                            bool nan = j == 9 || (i == 5 && !info.has_inf);
+                            double got = value_at(c, narrow, i * n + j);
+                            double want = i != 5 && !(d.alpha && narrow == MIXPREC_F16) ? 0.5
+                                          : narrowing & 4                               ? to.max
+                                                                                        : HUGE_VAL;
+                            CHECK(nan ? got != got : got == want || (d.alpha && narrow == MIXPREC_BF16 && got > 1e38),
+                                  "%s path %d, to %s, policy %d: (%zu, %zu): got %g, want %g", info.name, p, to.name,
+                                  (int)d.overflow, i, j, got, want);
+                        }
                 }
+                d.alpha = NULL, d.overflow = MIXPREC_OVERFLOW_IEEE;
                 d.c_type = MIXPREC_F32;
                 /* alpha = 0 and k = 0 read neither A, B nor scales */
                 d.a = d.b = NULL;
