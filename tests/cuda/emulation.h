@@ -6,15 +6,18 @@
        an order drawn anew at each meeting.
      - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
        ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. Plain
-       reads find NaN behind the end, too, and plain writes there are found when the block has ended.
-       cp.async fills its target with NaN at once and brings the data no earlier than the wait.
+       reads find NaN behind the end, too, and plain writes there are found when the block has ended. cp.async fills its
+       target with NaN at once and brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
+     - wgmma reads shared memory at once, or as late as the wait for it: which is drawn. Its sums must have been fenced;
+       bytes that cp.async has brought or mixprec_cuda_wgmma_put_ has written must have been published (plain stores are
+       not tracked).
      - Conversions return NaNs with another payload than the library promises, as hardware may.
-
      - Bank conflicts of ldmatrix and of pairs of words are counted.
 
-   Not modelled: memory order between blocks, races within a barrier interval whose outcome no order of warps changes,
-   other bank conflicts, time. */
+   Not modelled: lanes that come to an aligned instruction one after the other, how few bits the fp8 units sum in, memory
+   order between blocks, races within a barrier interval whose outcome no order of warps changes, other bank conflicts,
+   time. */
 #ifndef EMULATION_H
 #define EMULATION_H
 
