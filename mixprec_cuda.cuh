@@ -1655,11 +1655,13 @@ template <bool any_round_> struct mixprec_cuda_quantize_op_ {
     __device__ void unit() {
     }
     __device__ void leave(const mixprec_cuda_item_ &item) {
+        const uint32_t own = largest;
+        largest = 0;                       /* of the next tensor */
         if (item.p[4] && threadIdx.x == 0) /* all blocks write the same */
             *(float *)item.p[4] = mixprec_cuda_div_(1.0f, *(const float *)item.p[2]);
         if (!item.p[3])
             return;
-        uint32_t all = mixprec_cuda_reduce_<false>(largest);
+        uint32_t all = mixprec_cuda_reduce_<false>(own);
         if (threadIdx.x == 0 && all)
             atomicMax((unsigned int *)item.p[3], all);
         __syncthreads();
@@ -1674,7 +1676,6 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_enter_(mixprec_cuda_quantize_op_<any_round_>
 template <bool any_round_>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(mixprec_cuda_quantize_op_<any_round_> &op, const mixprec_cuda_item_ &item) {
     op.leave(item);
-    op.largest = 0;
 }
 
 /* ---- optimisers ---- */
