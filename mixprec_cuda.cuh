@@ -980,7 +980,7 @@ MIXPREC_CUDA_WMMA_LOAD_(tf32, b, "col.m16n16k8.shared.tf32")
 /* [CUDA-ARRAY] Kernels over arrays and lists of tensors                                                              */
 /* ================================================================================================================== */
 
-/* Five dtypes end here. */
+/* f32, f16, bf16, e4m3 and e5m2 from here on; mixprec_cuda_convert_any_ has the others. */
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_decode_(uint32_t code, mixprec_dtype type) {
     if (type == MIXPREC_F32)
