@@ -83,9 +83,8 @@ extern "C" {
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
-     MIXPREC_ERR_OVERLAP also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in
-     an
-                          array that the call reads or writes, or is two at once
+     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in
+                          an array that the call reads or writes, or is two at once
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
@@ -695,9 +694,6 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_above_(const float (&v)[8], float limit)
             : "f"(v[e]), "f"(limit));
     return any;
 }
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_nan_(const float (&v)[8]) {
-    return mixprec_cuda_any_above_(v, __uint_as_float(0x7F800000u));
-}
 
 /* Two floats to two codes, the first in the lower half, to nearest even: f16 and bf16 with IEEE overflow, fp8
    saturated. Of a NaN the instruction makes its own. */
@@ -1101,9 +1097,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_widen8_(float (&v)[8], const uint32_t (&raw)
 MIXPREC_CUDA_DEV_ void mixprec_cuda_random4_(uint32_t *random, uint64_t seed, uint64_t index) {
     uint32_t pair[6];
     mixprec_cuda_random_pair_(pair[0], pair[1], seed, index >> 1);
-    mixprec_cuda_random_pair_(pair[2], pair[3], seed, (index >> 1) + 1);
+    mixprec_cuda_random_pair_(pair[2], pair[3], seed, (index + 2) >> 1); /* the index wraps, not the pair's number */
     if (index & 1)
-        mixprec_cuda_random_pair_(pair[4], pair[5], seed, (index >> 1) + 2);
+        mixprec_cuda_random_pair_(pair[4], pair[5], seed, (index + 4) >> 1);
     else
         pair[4] = 0;
 #pragma unroll
@@ -1227,7 +1223,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_pack8_(uint32_t (&raw)[8], const uint32_t (&
         else if (size == 1 && e < 2)
             raw[e] = code[4 * e] | code[4 * e + 1] << 8 | code[4 * e + 2] << 16 | code[4 * e + 3] << 24;
 }
-/* A unit of an array, from element i on, in any mode; false: something of it is not finite in the type. */
+/* A unit of an array, elements i and i + gap and three after each, in any mode; false: something of it is not finite in
+   the type. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_narrow8_any_(uint32_t (&raw)[8], const float (&v)[8], mixprec_dtype type,
                                                  const mixprec_cuda_rounding_ &how, size_t i) {
     uint32_t code[8] = {};
@@ -1294,7 +1291,6 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_store_units_of_(void *base, size_t i, size_t
         mixprec_cuda_write8_<size, gap>(base, i + u * stride, raw);
     }
 }
-/* Several units, all there and aligned. Only floats leave the code for a type. */
 template <int units> MIXPREC_CUDA_DEV_ bool mixprec_cuda_units_above_(const float (&v)[units][8], float limit) {
     bool any = false;
 #pragma unroll
@@ -1302,7 +1298,7 @@ template <int units> MIXPREC_CUDA_DEV_ bool mixprec_cuda_units_above_(const floa
         any |= mixprec_cuda_any_above_(v[u], limit);
     return any;
 }
-/* false: there is a NaN. */
+/* Several units, all there and aligned. false: there is a NaN. */
 template <int units, int gap>
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_load_units_(float (&v)[units][8], const void *base, mixprec_dtype type, size_t i,
                                                 size_t stride) {
@@ -1378,7 +1374,7 @@ template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<a
     enum { least = adam ? 2 : 3 };
 };
 
-/* Called before each chunk; and when a block goes on to another tensor, and at the end. */
+/* enter: before each chunk; leave: when a block goes on to another tensor, and after its last chunk. */
 template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_enter_(Op &, const mixprec_cuda_item_ &) {
 }
 template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(Op &, const mixprec_cuda_item_ &) {
@@ -1447,18 +1443,19 @@ template <class Op> MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(Op &op, const mix
 template <class Op>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, mixprec_cuda_blocks_of_<Op>::least)
     mixprec_cuda_for_each_(Op op, const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_list_ list) {
-    int t = 0;
+    int t = 0, last = -1; /* last: the tensor of the chunk before */
     if (op.begin())
         for (uint32_t chunk = blockIdx.x; chunk < list.first[list.count]; chunk += gridDim.x) {
-            int last = t;
             while (chunk >= list.first[t + 1])
                 t++;
-            if (t != last)
+            if (last >= 0 && last != t)
                 mixprec_cuda_leave_(op, list.items[last]);
+            last = t;
             mixprec_cuda_enter_(op, list.items[t]);
             mixprec_cuda_chunk_(op, list.items[t], chunk - list.first[t]);
         }
-    mixprec_cuda_leave_(op, list.items[t]);
+    if (last >= 0)
+        mixprec_cuda_leave_(op, list.items[last]);
     op.end();
 }
 
@@ -1640,7 +1637,8 @@ template <bool any_round_> struct mixprec_cuda_quantize_op_ {
         dst_type = dst_type == MIXPREC_E5M2 ? MIXPREC_E5M2 : MIXPREC_E4M3; /* no other: the compiler is to know */
         return true;
     }
-    __device__ void enter(const mixprec_cuda_item_ &item) { /* once: the compiler must think that p[0] leads there */
+    __device__ void enter(
+        const mixprec_cuda_item_ &item) { /* not for each element: p[0] might lead there, for all the compiler knows */
         scale = *(const float *)item.p[2];
         seed = item.seed + (item.p[5] ? *(const uint64_t *)item.p[5] : 0);
     }
@@ -1691,6 +1689,11 @@ MIXPREC_CUDA_DEV_ double mixprec_cuda_power_(double x, uint64_t n) {
     return power;
 }
 
+/* Neither negative, but -0 is, nor NaN or Inf. */
+static __host__ __device__ __forceinline__ bool mixprec_cuda_is_clip_(float clip) {
+    const uint32_t bits = mixprec_cuda_bits_(clip);
+    return bits < 0x7F800000u || bits == 0x80000000u;
+}
 /* Counts the step, unless it is skipped, and leaves its constants. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *state, float inverse_scale, float clip,
                                                 double *rate, const mixprec_cuda_step &device) {
@@ -1701,8 +1704,8 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *st
     if (device.learning_rate)
         *rate = *device.learning_rate;
     state->now_.skip = (device.found_inf && *device.found_inf) ||
-                       mixprec_cuda_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu ||
-                       mixprec_cuda_bits_(clip) >= 0x7F800000u || mixprec_cuda_bits64_(*rate) >= (uint64_t)0x7FF << 52;
+                       mixprec_cuda_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu || !mixprec_cuda_is_clip_(clip) ||
+                       mixprec_cuda_bits64_(*rate) >= (uint64_t)0x7FF << 52;
     state->now_.inverse_scale = inverse_scale;
     state->now_.clip = clip;
     if (!state->now_.skip)
@@ -3521,7 +3524,8 @@ static void mixprec_cuda_fill_(mixprec_cuda_item_ *item, const mixprec_parameter
     item->p[5] = x.moment2;
     item->n = x.n;
     item->src_type = (uint8_t)x.grad_type, item->dst_type = (uint8_t)x.model_type;
-    item->round = (uint8_t)x.round, item->overflow = (uint8_t)x.overflow;
+    item->round = (uint8_t)x.round; /* f32 does not saturate */
+    item->overflow = (uint8_t)(x.model_type == MIXPREC_F32 ? MIXPREC_OVERFLOW_IEEE : x.overflow);
     item->seed = x.seed, item->offset = x.offset;
 }
 
@@ -3931,7 +3935,7 @@ static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *li
                                                      const mixprec_cuda_optimizer_state *state,
                                                      const mixprec_cuda_step &device) {
     const bool scales = found_inf || ((device.inverse_scale || mixprec_f32_bits_(inverse_scale) - 1u < 0x7F7FFFFFu) &&
-                                      (device.clip || mixprec_f32_bits_(clip) < 0x7F800000u));
+                                      (device.clip || mixprec_cuda_is_clip_(clip)));
     if (!state || (count && !list))
         return MIXPREC_ERR_NULL;
     for (size_t t = 0; t < count; t++) {

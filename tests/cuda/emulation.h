@@ -15,9 +15,9 @@
      - Conversions return NaNs with another payload than the library promises, as hardware may.
      - Bank conflicts of ldmatrix and of pairs of words are counted.
 
-   Not modelled: lanes that come to an aligned instruction one after the other, how few bits the fp8 units sum in, memory
-   order between blocks, races within a barrier interval whose outcome no order of warps changes, other bank conflicts,
-   time. */
+   Not modelled: lanes that come to an aligned instruction one after the other, how few bits the fp8 units sum in,
+   memory order between blocks, races within a barrier interval whose outcome no order of warps changes, other bank
+   conflicts, time. */
 #ifndef EMULATION_H
 #define EMULATION_H
 
@@ -427,9 +427,6 @@ static inline bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
         if (!(fabsf(v[e]) <= limit))
             return true;
     return false;
-}
-static inline bool mixprec_cuda_any_nan_(const float (&v)[8]) {
-    return mixprec_cuda_any_above_(v, HUGE_VALF);
 }
 static inline bool mixprec_cuda_has_cvt_(mixprec_dtype type) {
     return MIXPREC_CUDA_EMULATED_ARCH >= (type == MIXPREC_F16 || type == MIXPREC_BF16 ? 800 : 890);

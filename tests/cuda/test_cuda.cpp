@@ -1698,6 +1698,8 @@ static void test_quantize(void) {
             list[i].step = i % 2 ? step : NULL;
             list[i].round = t < 10 ? (mixprec_round)(i / 2) : MIXPREC_ROUND_NEAREST_EVEN;
             list[i].seed = random_u32(), list[i].offset = random_u32();
+            if (i == 10) /* stochastic, and it wraps */
+                list[i].offset = UINT64_MAX - random_u32() % list[i].n;
         }
         if (type != MIXPREC_E4M3) { /* what is special: Inf saturates, NaN stays */
             put((void *)list[0].src, type, 1, (double)NAN);
@@ -1896,12 +1898,14 @@ static void run_optimizer(int trial) {
         d->grad_type = compute_types[random_u32() % 5];
         d->model_type = compute_types[random_u32() % 5];
         d->overflow = (mixprec_overflow)(random_u32() % 3);
-        d->seed = random_u32(), d->offset = random_u32();
+        d->seed = random_u32(), d->offset = trial % 3 ? random_u32() : UINT64_MAX - random_u32() % n; /* which wraps */
         d->round = way == 2 || random_u32() % 3 == 0 ? MIXPREC_ROUND_NEAREST_EVEN
                    : random_u32() % 2                ? MIXPREC_ROUND_STOCHASTIC
                                                      : (mixprec_round)(random_u32() % 6);
         if (i == 0 && random_u32() % 2)
             d->model_type = MIXPREC_BF16;
+        if (i == 0 && trial % 12 == 0)
+            d->model_type = MIXPREC_F32, d->overflow = MIXPREC_OVERFLOW_SATURATE, d->round = MIXPREC_ROUND_NEAREST_EVEN;
         d->grad = memory(n * 4, shift);
         d->moment1 = (float *)memory(n * 4, shift), d->moment2 = (float *)memory(n * 4, shift);
         memset(d->moment1, 0, n * 4), memset(d->moment2, 0, n * 4);
@@ -1910,6 +1914,7 @@ static void run_optimizer(int trial) {
         if (way == 0) {
             d->master = (float *)memory(n * 4, shift);
             fill(d->master, MIXPREC_F32, n, i == 2 ? 1e5 : 1); /* beyond f16 and fp8 */
+            d->master[n / 3] = HUGE_VALF;                      /* saturates, but not in f32 */
             h->master = (float *)malloc(n * 4);
             memcpy(h->master, d->master, n * 4);
         }
@@ -1929,7 +1934,7 @@ static void run_optimizer(int trial) {
             memset(d->moment1, 0x55, n * 4), memset(h->moment1, 0x55, n * 4);
     }
     for (round = 1; round <= steps; round++) {
-        float inverse = trial % 3 ? 1.0f / 1024 : 1.0f, clip = trial % 5 ? 0.75f : 1.0f;
+        float inverse = trial % 3 ? 1.0f / 1024 : 1.0f, clip = trial % 5 ? 0.75f : trial % 10 ? 1.0f : -0.0f;
         int skip = 0;
         mixprec_status want = MIXPREC_OK, got;
         for (i = 0; i < 3; i++) {
