@@ -141,7 +141,7 @@ typedef enum mixprec_cuda_path {
     MIXPREC_CUDA_PATH_EXACT,    /* fused multiply-adds in the CPU's order, any dtypes: the CPU's bits */
     MIXPREC_CUDA_PATH_WMMA,     /* nvcuda::wmma: the reference for MMA */
     MIXPREC_CUDA_PATH_MMA,      /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
-    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, cp.async: code for sm_90a; of TF32 and i8 A B^T alone */
+    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, the copy engine: code for sm_90a; of TF32 and i8 A B^T alone */
 } mixprec_cuda_path;
 
 /* Options of mixprec_cuda_gemm_ex beyond the descriptor. All zero: the default. */
@@ -607,6 +607,7 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 #error "mixprec_cuda.cuh: MIXPREC_CUDA_IMPLEMENTATION and MIXPREC_CUDA_API_ONLY exclude each other"
 #endif
 #ifndef MIXPREC_CUDA_EMULATION
+#include <cuda.h> /* types alone: the one function of the driver that is called is asked for by its name */
 #include <mma.h>
 #endif
 
@@ -901,7 +902,6 @@ template <int pending, class Sum, int count> MIXPREC_CUDA_DEV_ void mixprec_cuda
                               : "l"(a_matrix), "l"(b_matrix), "r"((int)added), "n"(a_trans), "n"(b_trans));            \
     }
 #define MIXPREC_CUDA_WGMMA_(name, types, type, constraint, coefficients, trans)                                        \
-    MIXPREC_CUDA_WGMMA_OF_(name, types, type, constraint, coefficients, trans, 32, 64, 32, 33, 34, 35, 36)             \
     MIXPREC_CUDA_WGMMA_OF_(name, types, type, constraint, coefficients, trans, 64, 128, 64, 65, 66, 67, 68)            \
     MIXPREC_CUDA_WGMMA_OF_(name, types, type, constraint, coefficients, trans, 128, 256, 128, 129, 130, 131, 132)
 #define MIXPREC_CUDA_TRANS_(a, b) ", %" #a ", %" #b
@@ -914,7 +914,6 @@ MIXPREC_CUDA_WGMMA_(e4m3_e4m3, "k32.f32.e4m3.e4m3", float, "+f", ", 1, 1", MIXPR
 MIXPREC_CUDA_WGMMA_(e4m3_e5m2, "k32.f32.e4m3.e5m2", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
 MIXPREC_CUDA_WGMMA_(e5m2_e4m3, "k32.f32.e5m2.e4m3", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
 MIXPREC_CUDA_WGMMA_(e5m2_e5m2, "k32.f32.e5m2.e5m2", float, "+f", ", 1, 1", MIXPREC_CUDA_NO_TRANS_)
-#undef MIXPREC_CUDA_ASM_90A_
 #undef MIXPREC_CUDA_REGISTERS_32_
 #undef MIXPREC_CUDA_REGISTERS_64_
 #undef MIXPREC_CUDA_REGISTERS_128_
@@ -926,6 +925,109 @@ MIXPREC_CUDA_WGMMA_(e5m2_e5m2, "k32.f32.e5m2.e5m2", float, "+f", ", 1, 1", MIXPR
 #undef MIXPREC_CUDA_WGMMA_
 #undef MIXPREC_CUDA_TRANS_
 #undef MIXPREC_CUDA_NO_TRANS_
+
+/* A barrier of `count` threads of a block, number 1 to 15, whole warps. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_sync_(int number, int count) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(count) : "memory");
+}
+
+/* Registers of each thread of a warpgroup from here on. */
+template <int count, bool more> MIXPREC_CUDA_DEV_ void mixprec_cuda_take_registers_(void) {
+    if (more)
+        MIXPREC_CUDA_ASM_90A_("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+    else
+        MIXPREC_CUDA_ASM_90A_("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+/* Barriers in shared memory, of 8 bytes, PTX ISA 9.0, 9.7.13.15: a phase ends when `count` threads have arrived and all
+   bytes have come that these said to expect. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_begin_(uint32_t barrier, uint32_t count) {
+    MIXPREC_CUDA_ASM_90A_("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+/* All threads of the cluster; what they have begun is seen by all. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_cluster_sync_(void) {
+    MIXPREC_CUDA_ASM_90A_("fence.mbarrier_init.release.cluster;\n\tbarrier.cluster.arrive.release;\n\t"
+                          "barrier.cluster.wait.acquire;" ::
+                              : "memory");
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cluster_rank_(void) {
+    uint32_t rank = 0;
+    MIXPREC_CUDA_ASM_90A_("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_expect_(uint32_t barrier, uint32_t bytes) {
+    MIXPREC_CUDA_ASM_90A_("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                          : "memory");
+}
+/* Arrives at this barrier in block `rank` of the cluster. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_arrive_(uint32_t barrier, uint32_t rank) {
+    MIXPREC_CUDA_ASM_90A_("{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
+                          "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
+                          "r"(rank)
+                          : "memory");
+}
+/* Until the phase of this parity has ended; that before the first has parity 1. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_wait_(uint32_t barrier, uint32_t parity) {
+    uint32_t done = 1;
+    do
+        MIXPREC_CUDA_ASM_90A_("{\n\t.reg .pred done;\n\t"
+                              "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+                              "selp.u32 %0, 1, 0, done;\n\t}"
+                              : "=r"(done)
+                              : "r"(barrier), "r"(parity)
+                              : "memory");
+    while (!done);
+}
+
+/* The copy engine. It takes boxes of 128 bytes x `lines` from an array of three dimensions, whose sizes and whose
+   distances from line to line and from matrix to matrix are in bytes, lines and matrices, and lays them down swizzled
+   as wgmma wants them. What is outside of the array becomes 0. */
+typedef CUtensorMap mixprec_cuda_map_;
+static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const uint64_t (&size)[3],
+                                 const uint64_t (&stride)[2], uint32_t lines) {
+#if CUDART_VERSION >= 12000
+    typedef CUresult (*encode_function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                                        const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
+                                        CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                        CUtensorMapFloatOOBfill);
+    static const encode_function encode = []() -> encode_function {
+        void *found = NULL;
+        cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
+        if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result) !=
+            cudaSuccess)
+#else
+        if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result) != cudaSuccess)
+#endif
+            return NULL;
+        return result == cudaDriverEntryPointSuccess ? (encode_function)found : NULL;
+    }();
+    const cuuint64_t sizes[3] = {size[0], size[1], size[2]}, strides[2] = {stride[0], stride[1]};
+    const cuuint32_t box[3] = {128, lines, 1}, ones[3] = {1, 1, 1};
+    return encode && encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 3, (void *)data, sizes, strides, box, ones,
+                            CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+#else
+    (void)map, (void)data, (void)size, (void)stride, (void)lines;
+    return false;
+#endif
+}
+/* A box to a multiple of 1024, in this block or, at the same place, in both of the cluster, whose barriers there count
+   its bytes. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_map_copy_(uint32_t to, const mixprec_cuda_map_ *map, uint32_t barrier, int byte,
+                                              int line, int matrix, bool both) {
+    if (both)
+        MIXPREC_CUDA_ASM_90A_("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes."
+                              "multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(to),
+                              "l"(map), "r"(barrier), "r"(byte), "r"(line), "r"(matrix), "h"((uint16_t)3)
+                              : "memory");
+    else
+        MIXPREC_CUDA_ASM_90A_("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                              "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to),
+                              "l"(map), "r"(barrier), "r"(byte), "r"(line), "r"(matrix)
+                              : "memory");
+}
+#undef MIXPREC_CUDA_ASM_90A_
 
 /* binary32 bits to TF32, rounded to nearest, ties away. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
@@ -2362,6 +2464,10 @@ typedef struct mixprec_cuda_gemm_args_ {
     uint32_t tiles_m, tiles_n, splits; /* splits: parts of k */
     size_t split_depth;                /* their length */
     float *partial;                    /* their sums, one part after the other, in rows of n rounded up to fours */
+    uint32_t parts;                    /* products and parts of k in this launch */
+    uint32_t cluster;                  /* tiles_m counts this many tiles as one */
+    bool mapped, simple;               /* the copy engine brings A and B; every tile ends in the simple way */
+    mixprec_cuda_map_ a_map, b_map;
 } mixprec_cuda_gemm_args_;
 
 MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
@@ -2540,7 +2646,7 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
 }
-template <int type>
+template <int type, bool plain = false>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
                                                    size_t row0, int r, int last, int step) {
     const size_t stride = step * four.pitch;
@@ -2551,7 +2657,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &
         const float4 x = *(const float4 *)(const void *)(tile + r * pitch);
         float v[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
+        for (int e = 0; e < 4 && !plain; e++) {
             v[e] = mixprec_cuda_add_(four.scaled(v[e], e, four.row_scale), four.bias[e]);
             v[e] = relu && mixprec_cuda_bits_(v[e]) - 0x80000000u <= 0x7F800000u ? 0.0f : v[e]; /* -0 to -Inf */
         }
@@ -2564,21 +2670,26 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &
     }
 }
 
-/* Which tile, product and part of k a block has. */
+/* Which tile, product and part of k a block has: tile `tile` of part z of the launch. */
 typedef struct mixprec_cuda_place_ {
-    size_t row, column, batch, k_begin, k_end;
+    size_t row, column, k_begin, k_end;
+    uint32_t z;
     bool any;
 } mixprec_cuda_place_;
-MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_gemm_args_ &g, int rows, int columns) {
+MIXPREC_CUDA_DEV_ size_t mixprec_cuda_batch_of_(const mixprec_cuda_gemm_args_ &g, uint32_t z) {
+    return g.batch_begin + z / g.splits;
+}
+MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_gemm_args_ &g, int rows, int columns,
+                                                             uint32_t tile, uint32_t z) {
     mixprec_cuda_place_ p;
     /* eight tiles down, then one to the right: their operands stay in L2. There are fewer than 2^31 tiles. */
-    uint32_t group = (g.tiles_m < 8 ? g.tiles_m : 8) * g.tiles_n, first = blockIdx.x / group * 8;
-    uint32_t within = blockIdx.x % group, height = g.tiles_m - first < 8 ? g.tiles_m - first : 8;
+    uint32_t group = (g.tiles_m < 8 ? g.tiles_m : 8) * g.tiles_n, first = tile / group * 8;
+    uint32_t within = tile % group, height = g.tiles_m - first < 8 ? g.tiles_m - first : 8;
     size_t top;
     p.row = (size_t)(first + within % height) * rows;
     p.column = (size_t)(within / height) * columns;
-    p.batch = g.batch_begin + blockIdx.z / g.splits;
-    p.k_begin = blockIdx.z % g.splits * g.split_depth;
+    p.z = z;
+    p.k_begin = z % g.splits * g.split_depth;
     p.k_end = g.k - p.k_begin < g.split_depth ? g.k : p.k_begin + g.split_depth;
     if (mixprec_cuda_alpha_(g) == 0)
         p.k_end = p.k_begin;
@@ -2592,12 +2703,12 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
    partial sums. One function for all kernels, to which the arguments come by way of shared memory: inlined it took a
    fifth of the time to compile them; and a pointer to a kernel's parameters makes generic loads. */
 #define MIXPREC_CUDA_TILE_BYTES_(rows, columns) ((rows) * ((columns) + 8) * 4)
-static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0,
-                                                                                size_t batch, int rows, int columns) {
+static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(size_t row0, size_t column0, uint32_t z,
+                                                                                int rows, int columns, int threads) {
     const mixprec_cuda_gemm_args_ &g =
         *(const mixprec_cuda_gemm_args_ *)(const void *)(mixprec_cuda_shared_() +
                                                          MIXPREC_CUDA_TILE_BYTES_(rows, columns));
-    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4, step = (int)blockDim.x / fours;
+    const int fours = columns / 4, c = (int)threadIdx.x % fours * 4, step = threads / fours;
     const size_t column = column0 + c, left = g.a.rows - row0;
     const int last = left < (size_t)rows ? (int)left : rows;
     const float *tile = (const float *)(const void *)mixprec_cuda_shared_() + c;
@@ -2607,11 +2718,10 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     if (g.partial) {
 #pragma unroll 4
         for (int r = (int)threadIdx.x / fours; r < last; r += step)
-            *mixprec_cuda_partial_(g, blockIdx.z, row0 + r, column) =
-                *(const float4 *)(const void *)(tile + r * (columns + 8));
+            *mixprec_cuda_partial_(g, z, row0 + r, column) = *(const float4 *)(const void *)(tile + r * (columns + 8));
         return;
     }
-    four.begin(g, column, batch);
+    four.begin(g, column, mixprec_cuda_batch_of_(g, z));
     row0 += g.row_begin;
     if (mixprec_cuda_is_simple_(four)) {
         const int r = (int)threadIdx.x / fours;
@@ -2627,7 +2737,8 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     for (int r = (int)threadIdx.x / fours; r < last; r += step)
         four.put(g, *(const float4 *)(const void *)(tile + r * (columns + 8)), row0 + r);
 }
-/* The same for a kernel that was launched with `bytes` of shared memory, and whose tile has been written. */
+/* The same for a kernel that was launched with `bytes` of shared memory, and whose first `threads` threads have written
+   the tile. */
 template <int rows, int columns, int threads, int bytes>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const mixprec_cuda_place_ &place) {
     static_assert(MIXPREC_CUDA_TILE_BYTES_(rows, columns) + (int)sizeof g <= bytes, "the arguments do not fit");
@@ -2635,8 +2746,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const
     const uint32_t *from = (const uint32_t *)(const void *)&g;
     for (int i = (int)threadIdx.x; i < (int)(sizeof g / 4); i += threads)
         to[i] = from[i];
-    __syncthreads();
-    mixprec_cuda_epilogue_(place.row, place.column, place.batch, rows, columns);
+    mixprec_cuda_sync_(1, threads);
+    mixprec_cuda_epilogue_(place.row, place.column, place.z, rows, columns, threads);
 }
 
 /* The parts of a product, added in rising order. */
@@ -2659,20 +2770,25 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 
 /* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
    neighbouring threads have neighbouring elements. A thread stays in its column of what is contiguous: rows and depth
-   divide `threads`. */
+   divide `threads`, or are a multiple. These are the threads of the block, or a warpgroup. */
 template <int rows, int depth, int threads, class Put>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
                                                       size_t k_end, Put put) {
     const bool along_k = x.k_step == 1;
-    const int t = (int)threadIdx.x, r_step = along_k ? threads / depth : 0, p_step = along_k ? 0 : threads / rows;
+    const int width = rows < threads ? rows : threads; /* of what is contiguous along rows, at a time */
+    const int t = (int)threadIdx.x % threads, r_step = along_k ? threads / depth : 0,
+              p_step = along_k ? 0 : threads / width;
     const int r_end = x.rows - row0 < (size_t)rows ? (int)(x.rows - row0) : rows;
     const int p_end = k_end - k0 < (size_t)depth ? (int)(k_end - k0) : depth;
-    int r = along_k ? t / depth : t % rows, p = along_k ? t % depth : t / rows;
-    size_t i = (row0 + r) * x.row_step + (k0 + p) * x.k_step;
     const size_t step = r_step * x.row_step + p_step * x.k_step;
+#pragma unroll 1
+    for (int first = 0; first < (along_k ? 1 : rows); first += width) {
+        int r = along_k ? t / depth : first + t % width, p = along_k ? t % depth : t / width;
+        size_t i = (row0 + r) * x.row_step + (k0 + p) * x.k_step;
 #pragma unroll 4
-    for (int n = 0; n < rows * depth / threads; n++, r += r_step, p += p_step, i += step)
-        put(r, p, i, r < r_end && p < p_end);
+        for (int n = 0; n < (along_k ? rows : width) * depth / threads; n++, r += r_step, p += p_step, i += step)
+            put(r, p, i, r < r_end && p < p_end);
+    }
 }
 
 /* ---- EXACT: fused multiply-adds in the canonical order ---- */
@@ -2691,7 +2807,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_
 }
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_exact_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
-    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
+    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64, blockIdx.x, blockIdx.z);
     float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
     const char *a_base, *b_base;
     float s[4][4], u[4][4], t[4][4]; /* of a chunk, of a piece, of all */
@@ -2699,9 +2815,9 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16;
     if (!place.any)
         return;
-    a_base = mixprec_cuda_base_(g.a, place.batch, mixprec_cuda_size_(g.a.type)) +
+    a_base = mixprec_cuda_base_(g.a, mixprec_cuda_batch_of_(g, place.z), mixprec_cuda_size_(g.a.type)) +
              g.row_begin * g.a.row_step * mixprec_cuda_size_(g.a.type);
-    b_base = mixprec_cuda_base_(g.b, place.batch, mixprec_cuda_size_(g.b.type));
+    b_base = mixprec_cuda_base_(g.b, mixprec_cuda_batch_of_(g, place.z), mixprec_cuda_size_(g.b.type));
 #pragma unroll
     for (int i = 0; i < 16; i++)
         s[i / 4][i % 4] = u[i / 4][i % 4] = t[i / 4][i % 4] = 0;
@@ -2844,7 +2960,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
         typedef typename traits::sum sum;
         const int depth = traits::depth, pitch = depth + 16 / (int)sizeof(element),
                   all = depth * MIXPREC_CUDA_WMMA_STEPS_;
-        mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64);
+        mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64, blockIdx.x, blockIdx.z);
         element *a_tile = (element *)(void *)mixprec_cuda_shared_(),
                 *b_tile = a_tile + MIXPREC_CUDA_WMMA_STEPS_ * 64 * pitch;
         sum *out = (sum *)(void *)a_tile;
@@ -2852,8 +2968,8 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
         nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, depth, sum> sums[2][2];
         if (!place.any)
             return;
-        const char *a = mixprec_cuda_base_(g.a, place.batch, mixprec_cuda_size_(g.a.type));
-        const char *b = mixprec_cuda_base_(g.b, place.batch, mixprec_cuda_size_(g.b.type));
+        const char *a = mixprec_cuda_base_(g.a, mixprec_cuda_batch_of_(g, place.z), mixprec_cuda_size_(g.a.type));
+        const char *b = mixprec_cuda_base_(g.b, mixprec_cuda_batch_of_(g, place.z), mixprec_cuda_size_(g.b.type));
         a += g.row_begin * g.a.row_step * mixprec_cuda_size_(g.a.type);
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -2942,7 +3058,8 @@ MIXPREC_CUDA_DEV_ constexpr int mixprec_cuda_mma_way_(int bytes, bool lines_are_
 }
 
 /* 16-byte chunk c of a line is stored at c ^ this, so that neither the copies nor the fragments meet a bank twice: of
-   lines that a fragment reads together it differs in as many values as it takes. Its period divides `apart` below. */
+   lines that a fragment reads together it differs in as many values as it takes. Of a + b without a carry it is the
+   exclusive or of those of a and b. */
 template <int bytes, bool lines_are_k> MIXPREC_CUDA_DEV_ int mixprec_cuda_mma_swizzle_(int line) {
     return !lines_are_k || bytes == 2 ? line & 7 : bytes == 1 ? (line >> 1 & 6) | (line & 1) : (line & 3) << 1;
 }
@@ -2984,7 +3101,7 @@ template <int bytes, bool lines_are_k, int rows, int threads, bool panels = fals
         per_chunk = 16 / bytes,
         chunks = lines_are_k ? rows / per_chunk : 8,
         line_bytes = panels ? 128 : chunks * 16,
-        apart = threads / chunks, /* lines: a multiple of the swizzle's period, which is that of the first one */
+        apart = threads / chunks, /* lines: a power of two, and the first line is below it */
         count = (lines_are_k ? depth : rows) / apart
     };
     const char *from; /* of this thread's first chunk, of the next 128 bytes of k */
@@ -2992,15 +3109,18 @@ template <int bytes, bool lines_are_k, int rows, int threads, bool panels = fals
     uint32_t to;
     int line, lines_left; /* lines_are_k: lines_left is 1 where the chunk exists, else 0 */
     bool fast;
+    static __device__ __forceinline__ int swizzle(int l) {
+        return panels ? l & 7 : mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
+    }
     /* Where a chunk of a line is in the tile. */
     static __device__ __forceinline__ uint32_t place(int l, int chunk) {
-        chunk ^= mixprec_cuda_mma_swizzle_<bytes, lines_are_k>(l);
+        chunk ^= swizzle(l);
         return (uint32_t)(l * line_bytes + chunk * 16 + (panels ? chunk / 8 * (depth - 1) * 128 : 0));
     }
     __device__ __forceinline__ void begin(const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0) {
-        int chunk = (int)threadIdx.x % chunks;
+        const int t = (int)threadIdx.x % threads, chunk = t % chunks;
         size_t step = (lines_are_k ? x.k_step : x.row_step) * bytes, left = x.rows - row0;
-        line = (int)threadIdx.x / chunks;
+        line = t / chunks;
         fast = ((uintptr_t)base | step) % 16 == 0 && (lines_are_k ? x.row_step : x.k_step) == 1 &&
                (!lines_are_k || x.rows % per_chunk == 0 || left >= (size_t)rows);
         from = base + ((lines_are_k ? k0 : row0) + line) * step +
@@ -3018,7 +3138,8 @@ template <int bytes, bool lines_are_k, int rows, int threads, bool panels = fals
             const char *p = from;
 #pragma unroll 4 /* all at once their addresses take registers that sm_120's ptxas then lacks */
             for (int i = 0; i < count; i++, p += stride)
-                mixprec_cuda_copy_async_<16>(tile + to + i * apart * line_bytes, p, line + i * apart < last);
+                mixprec_cuda_copy_async_<16>(tile + (to ^ swizzle(i * apart) << 4) + i * apart * line_bytes, p,
+                                             line + i * apart < last);
             from = lines_are_k ? p : from + 128;
             return;
         }
@@ -3079,14 +3200,14 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
     /* decoding has no registers left for A's next fragments, nor, from lines of k, for B's */
     const bool ahead = mma::steps == 1, b_ahead = ahead || !b_lines_are_k;
     unsigned char *shared = mixprec_cuda_shared_();
-    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
+    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns, blockIdx.x, blockIdx.z);
     typename mma::sum sums[4][8][4];
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     int warp_row = warp % 2 * 64, warp_column = warp / 2 * 64;
     if (!place.any)
         return;
-    const char *a = mixprec_cuda_base_(g.a, place.batch, mma::bytes),
-               *b = mixprec_cuda_base_(g.b, place.batch, mma::bytes);
+    const char *a = mixprec_cuda_base_(g.a, mixprec_cuda_batch_of_(g, place.z), mma::bytes),
+               *b = mixprec_cuda_base_(g.b, mixprec_cuda_batch_of_(g, place.z), mma::bytes);
     a += g.row_begin * g.a.row_step * mma::bytes;
     bool a_e5m2 = g.a.type == MIXPREC_E5M2, b_e5m2 = g.b.type == MIXPREC_E5M2;
     uint32_t tiles = (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
@@ -3195,7 +3316,16 @@ static __global__ void __launch_bounds__(columns, 1)
         mixprec_cuda_gemm_mma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
 }
 
-/* ---- WGMMA: 128 x 128 or 128 x 256 tiles, 128 bytes of k in each of 4 stages, two warpgroups of 64 rows ---- */
+/* ---- WGMMA: 128 x 128 or 128 x 256 tiles; a warpgroup brings A and B, two multiply 64 rows each ---- */
+
+/* A ring of stages in shared memory holds 128 bytes of k each. Its producer waits until a stage is empty, fills it and
+   says so; consumers wait until it is full, multiply and say that it is empty. A block goes from tile to tile, so that
+   while one ends the ring fills for the next. Full stages come
+     - from the copy engine, one thread starting it. Two blocks with tiles one above the other are a cluster then: each
+       brings half of their B to both;
+     - where that cannot be used (addresses, pointers to matrices), by cp.async, or element by element.
+   The consumers round f32 to TF32 where it lies, as the instruction would cut, and decode fp8 with exact products to
+   fp16, half of a stage at a time, while the half before is multiplied. */
 
 /* A matrix in shared memory as the instruction wants to know it, PTX ISA 9.0, 9.7.15.5.1: 16-byte chunks exclusive-ored
    with the line's number modulo 8, eight lines of 128 bytes, then 1024 bytes further on the next eight, and
@@ -3203,7 +3333,7 @@ static __global__ void __launch_bounds__(columns, 1)
    address itself: these kernels have no static shared memory, so that theirs begins at 1024. */
 MIXPREC_CUDA_DEV_ uint64_t mixprec_cuda_wgmma_matrix_(uint32_t address, int panel_bytes) {
     return (uint64_t)1 << 62 | (uint64_t)(1024 / 16) << 32 | (uint64_t)(uint32_t)(panel_bytes / 16) << 16 |
-           address / 16;
+           (address & 0x3FFFF) / 16; /* in a cluster addresses begin with the rank of the block */
 }
 
 template <int kind> struct mixprec_cuda_wgmma_kind_;
@@ -3225,161 +3355,398 @@ MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E4M3_, e5m2_e4m3)
 MIXPREC_CUDA_KIND_(MIXPREC_CUDA_E5M2_E5M2_, e5m2_e5m2)
 #undef MIXPREC_CUDA_KIND_
 
-/* Decodes half a tile of fp8, 64 of its 128 k, to a tile of fp16. Of the layouts only the size of elements differs. */
+/* Decodes half a tile of fp8, 64 of its 128 k, to a tile of fp16. Of the layouts only the size of elements differs. What
+   a thread loads at once it waits for but once. */
 template <bool lines_are_k, int rows>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_decode_(uint32_t to, uint32_t from, int half, bool e5m2) {
-    typedef mixprec_cuda_mma_copy_<1, lines_are_k, rows, 256> narrow;
+    typedef mixprec_cuda_mma_copy_<1, lines_are_k, rows, 256, lines_are_k> narrow;
     typedef mixprec_cuda_mma_copy_<2, lines_are_k, rows, 256, lines_are_k> wide;
-    const int chunks = lines_are_k ? rows / 16 : 4, t = (int)threadIdx.x;
+    const int chunks = lines_are_k ? rows / 16 : 4, t = (int)threadIdx.x, at_once = 2;
 #pragma unroll
-    for (int i = 0; i < rows * 4 / 256; i++) {
-        /* eight threads have chunks of two lines whose numbers differ in bits 0 and 2: no bank is met twice */
-        int chunk = t % chunks, line = t / chunks + i * (256 / chunks);
-        if (!lines_are_k)
-            line = line / 8 * 8 + (line / 2 % 4 ^ line % 2 * 5);
-        const uint32_t at =
-            lines_are_k ? narrow::place(half * 64 + line, chunk) : narrow::place(line, half * 4 + chunk);
-        const uint4 x = mixprec_cuda_load_four_(from + at);
-        const uint32_t words[4] = {x.x, x.y, x.z, x.w};
-        uint32_t y[8];
+    for (int i0 = 0; i0 < rows * 4 / 256; i0 += at_once) {
+        uint4 x[at_once];
+        int line[at_once], chunk = t % chunks;
 #pragma unroll
-        for (int w = 0; w < 8; w++)
-            y[w] = mixprec_cuda_fp8x2_(words[w / 2] >> w % 2 * 16, e5m2);
-        mixprec_cuda_wgmma_put_(to + wide::place(line, 2 * chunk), make_uint4(y[0], y[1], y[2], y[3]));
-        mixprec_cuda_wgmma_put_(to + wide::place(line, 2 * chunk + 1), make_uint4(y[4], y[5], y[6], y[7]));
+        for (int i = 0; i < at_once; i++) {
+            /* eight threads have chunks of two lines whose numbers differ in bits 0 and 2: no bank is met twice */
+            line[i] = t / chunks + (i0 + i) * (256 / chunks);
+            if (!lines_are_k)
+                line[i] = line[i] / 8 * 8 + (line[i] / 2 % 4 ^ line[i] % 2 * 5);
+            x[i] = mixprec_cuda_load_four_(from + (lines_are_k ? narrow::place(half * 64 + line[i], chunk)
+                                                               : narrow::place(line[i], half * 4 + chunk)));
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; i++) {
+            const uint32_t words[4] = {x[i].x, x[i].y, x[i].z, x[i].w};
+            uint32_t y[8];
+#pragma unroll
+            for (int w = 0; w < 8; w++)
+                y[w] = mixprec_cuda_fp8x2_(words[w / 2] >> w % 2 * 16, e5m2);
+            mixprec_cuda_wgmma_put_(to + wide::place(line[i], 2 * chunk), make_uint4(y[0], y[1], y[2], y[3]));
+            mixprec_cuda_wgmma_put_(to + wide::place(line[i], 2 * chunk + 1), make_uint4(y[4], y[5], y[6], y[7]));
+        }
     }
 }
 
-/* Rounds a stage of `bytes` to TF32, where it lies: the instruction would cut. */
+/* Rounds a stage of `bytes` to TF32, where it lies. */
 template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_tf32_(uint32_t stage) {
-#pragma unroll 4
-    for (int i = 0; i < bytes; i += 256 * 16) {
-        const uint32_t at = stage + i + threadIdx.x * 16;
-        const uint4 x = mixprec_cuda_load_four_(at);
-        mixprec_cuda_wgmma_put_(at, make_uint4(mixprec_cuda_tf32_(x.x), mixprec_cuda_tf32_(x.y),
-                                               mixprec_cuda_tf32_(x.z), mixprec_cuda_tf32_(x.w)));
+    const int at_once = 4;
+    stage += threadIdx.x * 16;
+#pragma unroll
+    for (int i0 = 0; i0 < bytes; i0 += at_once * 256 * 16) {
+        uint4 x[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once; i++)
+            x[i] = mixprec_cuda_load_four_(stage + i0 + i * 256 * 16);
+#pragma unroll
+        for (int i = 0; i < at_once; i++)
+            mixprec_cuda_wgmma_put_(stage + i0 + i * 256 * 16,
+                                    make_uint4(mixprec_cuda_tf32_(x[i].x), mixprec_cuda_tf32_(x[i].y),
+                                               mixprec_cuda_tf32_(x[i].z), mixprec_cuda_tf32_(x[i].w)));
     }
 }
 
-#define MIXPREC_CUDA_WGMMA_STAGES_ 4
-#define MIXPREC_CUDA_WGMMA_BYTES_(columns) (MIXPREC_CUDA_WGMMA_STAGES_ * (MIXPREC_CUDA_MMA_ROWS_ + (columns)) * 128)
-template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_wgmma_body_(const mixprec_cuda_gemm_args_ &g) {
+/* Shared memory: the ring; for each warp of the consumers 16 x 32 sums, 8 floats between their rows; scales and bias of
+   the columns of two tiles; the barriers. */
+#define MIXPREC_CUDA_WGMMA_RING_ (192 * 1024)
+#define MIXPREC_CUDA_WGMMA_ENDS_ (8 * 16 * 40 * 4)
+#define MIXPREC_CUDA_WGMMA_TABLE_ (2 * 256 * 8)
+#define MIXPREC_CUDA_WGMMA_BYTES_                                                                                      \
+    (MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_ + MIXPREC_CUDA_WGMMA_TABLE_ + 128)
+template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct mixprec_cuda_wgmma_body_ {
     typedef mixprec_cuda_mma_kind_<kind> mma;
-    const int rows = MIXPREC_CUDA_MMA_ROWS_, stages = MIXPREC_CUDA_WGMMA_STAGES_, threads = 256;
-    const bool decode = kind == MIXPREC_CUDA_FP8_, apart = kind >= MIXPREC_CUDA_E4M3_E4M3_;
-    const int depth = 128 / mma::bytes, step = decode || mma::bytes == 2 ? 16 : 32; /* of k: a stage, an instruction */
-    const uint32_t stage_bytes = (rows + columns) * 128;
-    mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows, columns);
-    typename mma::sum sums[columns / 2], part[2][32];
-    if (!place.any)
-        return;
-    const char *a = mixprec_cuda_base_(g.a, place.batch, mma::bytes),
-               *b = mixprec_cuda_base_(g.b, place.batch, mma::bytes);
-    a += g.row_begin * g.a.row_step * mma::bytes;
-    uint32_t tiles = (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
-    mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, threads, a_lines_are_k && !decode> copy_a;
-    mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, threads, b_lines_are_k && !decode> copy_b;
-    copy_a.begin(g.a, a, place.row, place.k_begin);
-    copy_b.begin(g.b, b, place.column, place.k_begin);
-    size_t k_left = place.k_end - place.k_begin; /* not yet copied */
-    const uint32_t first = mixprec_cuda_shared_address_(mixprec_cuda_shared_());
-    const int group = (int)threadIdx.x / 128, row = (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4,
-              column = (int)threadIdx.x % 4 * 2; /* of its first sum */
-    uint32_t filled = first, read = 0;           /* stages */
-    const uint64_t a_matrix = mixprec_cuda_wgmma_matrix_(first + group * 64 * 128, 64 * 128),
-                   b_matrix = mixprec_cuda_wgmma_matrix_(first + rows * 128, 64 * 128);
-#pragma unroll
-    for (int i = 0; i < columns / 2; i++)
-        sums[i] = 0;
-#define MIXPREC_CUDA_COPY_()                                                                                           \
-    do {                                                                                                               \
-        if (k_left) {                                                                                                  \
-            copy_a.start(filled, g.a, a, place.row, k_left, place.k_end);                                              \
-            copy_b.start(filled + rows * 128, g.b, b, place.column, k_left, place.k_end);                              \
-            k_left = k_left < (size_t)depth ? 0 : k_left - depth;                                                      \
-        }                                                                                                              \
-        mixprec_cuda_copy_commit_();                                                                                   \
-        filled = filled == first + ((decode ? 2 : stages) - 1) * stage_bytes ? first : filled + stage_bytes;           \
-    } while (0)
-#define MIXPREC_CUDA_MULTIPLY_(sums, column0, add)                                                                     \
-    do {                                                                                                               \
-        mixprec_cuda_wgmma_begin_();                                                                                   \
-        _Pragma("unroll") for (int kk = 0; kk < 4; kk++)                                                               \
-            mixprec_cuda_wgmma_kind_<kind>::template multiply<a_lines_are_k, b_lines_are_k>(                           \
-                sums, a_matrix + read / 16 + kk * (a_lines_are_k ? step * 128 : 32) / 16,                              \
-                b_matrix + read / 16 + (column0)*128 / 16 + kk * (b_lines_are_k ? step * 128 : 32) / 16,               \
-                (add) || kk > 0);                                                                                      \
-        mixprec_cuda_wgmma_commit_();                                                                                  \
-    } while (0)
-#pragma unroll 1
-    for (int i = 0; i < (decode ? 2 : stages - 1); i++)
-        MIXPREC_CUDA_COPY_();
-    if (decode)
-#pragma unroll 1
-        for (uint32_t tile = 0; tile < 2 * tiles; tile++) { /* halves of what is copied: two stages of each */
-            const uint32_t raw = first + tile / 2 % 2 * stage_bytes;
-            read = (2 + tile % 2) * stage_bytes;
-            if (tile % 2 == 0)
-                mixprec_cuda_copy_wait_<1>();
-            mixprec_cuda_wgmma_wait_<1>();
-            __syncthreads(); /* the tile has arrived for all, and all have done with the one before the last */
-            mixprec_cuda_wgmma_decode_<a_lines_are_k, rows>(first + read, raw, tile % 2, g.a.type == MIXPREC_E5M2);
-            mixprec_cuda_wgmma_decode_<b_lines_are_k, columns>(first + read + rows * 128, raw + rows * 128, tile % 2,
-                                                               g.b.type == MIXPREC_E5M2);
-            mixprec_cuda_wgmma_publish_();
-            __syncthreads();
-            MIXPREC_CUDA_MULTIPLY_(sums, 0, true);
-            if (tile % 2)
-                MIXPREC_CUDA_COPY_(); /* into the stage just decoded */
-        }
-    else
-#pragma unroll 1
-        for (uint32_t tile = 0; tile < tiles; tile++) {
-            mixprec_cuda_copy_wait_<stages - 2>();
-            if (kind == MIXPREC_CUDA_TF32_) {
-                __syncthreads();
-                mixprec_cuda_wgmma_tf32_<(int)stage_bytes>(first + read);
+    enum {
+        rows = MIXPREC_CUDA_MMA_ROWS_,
+        stage_bytes = (rows + columns) * 128,
+        decode = kind == MIXPREC_CUDA_FP8_,
+        apart = kind >= MIXPREC_CUDA_E4M3_E4M3_, /* sums of 128 are added in fp32: the units' own lose too much */
+        tf32 = kind == MIXPREC_CUDA_TF32_,
+        wide = decode ? 2 : 0, /* stages before the ring's, for what is decoded */
+        stages = MIXPREC_CUDA_WGMMA_RING_ / stage_bytes - wide,
+        multiplier_registers = apart ? 224 : 208,               /* of 504 for a thread of each warpgroup */
+        depth = 128 / mma::bytes,                               /* of k in a stage that is copied */
+        step = decode || mma::bytes == 2 ? 16 : 32 / mma::bytes /* of k in an instruction */
+    };
+    const mixprec_cuda_gemm_args_ &g;
+    const uint32_t ring, full, empty, table; /* barriers: full and empty one for each stage */
+    uint32_t rank;                           /* in the cluster */
+    uint32_t stage, parity;                  /* the next stage and its phase */
+
+    __device__ __forceinline__ mixprec_cuda_wgmma_body_(const mixprec_cuda_gemm_args_ &args)
+        : g(args), ring(mixprec_cuda_shared_address_(mixprec_cuda_shared_())),
+          full(ring + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_ + MIXPREC_CUDA_WGMMA_TABLE_),
+          empty(full + stages * 8), table(empty + stages * 8), rank(mixprec_cuda_cluster_rank_()), stage(0), parity(0) {
+        if (threadIdx.x == 0) {
+            for (int i = 0; i < stages; i++) {
+                mixprec_cuda_barrier_begin_(full + i * 8, g.mapped ? 1 : 128);
+                mixprec_cuda_barrier_begin_(empty + i * 8, 8 * g.cluster);
             }
-            mixprec_cuda_wgmma_publish_();
-            __syncthreads(); /* the tile has arrived for all */
-            if (apart) {     /* while 64 columns are multiplied, those before are added */
-                MIXPREC_CUDA_MULTIPLY_(part[0], 0, false);
-                MIXPREC_CUDA_COPY_(); /* into the stage of the tile before, with which all have done */
+            mixprec_cuda_barrier_begin_(table, 256);
+        }
+        mixprec_cuda_cluster_sync_();
+    }
+    /* for_each_tile(work(place)): the tiles of this block, in order; `place` is that of its rows. */
+    template <class Work> __device__ __forceinline__ void for_each_tile(Work work) {
+        const uint32_t tiles = g.tiles_m * g.tiles_n;
+#pragma unroll 1
+        for (uint32_t i = blockIdx.x / g.cluster; i < tiles * g.parts; i += gridDim.x / g.cluster) {
+            mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows * (int)g.cluster, columns, i % tiles, i / tiles);
+            place.row += rank * rows;
+            if (place.any)
+                work(place);
+        }
+    }
+    __device__ __forceinline__ static uint32_t copies_of(const mixprec_cuda_place_ &place) {
+        return (uint32_t)((place.k_end - place.k_begin + depth - 1) / depth);
+    }
+    __device__ __forceinline__ uint32_t at(uint32_t s) const {
+        return ring + (wide + s) * stage_bytes;
+    }
+    __device__ __forceinline__ void advance() {
+        stage = stage + 1 == stages ? 0 : stage + 1;
+        parity ^= stage == 0;
+    }
+    __device__ __forceinline__ void wait_empty() const {
+        mixprec_cuda_barrier_wait_(empty + stage * 8, parity ^ 1);
+    }
+
+    /* One operand's part of a stage, of `count` rows from `row` on, by the copy engine. */
+    template <bool lines_are_k, int count>
+    __device__ __forceinline__ void bring(uint32_t to, const mixprec_cuda_map_ &map, size_t row, size_t k, size_t batch,
+                                          bool both) const {
+        if (lines_are_k)
 #pragma unroll
-                for (int q = 0; q < columns / 64; q++) {
-                    if (q + 1 < columns / 64) {
-                        MIXPREC_CUDA_MULTIPLY_(part[(q + 1) % 2], q * 64 + 64, false);
-                        mixprec_cuda_wgmma_finish_<1>(part[q % 2]);
-                    } else
-                        mixprec_cuda_wgmma_finish_<0>(part[q % 2]);
-#pragma unroll
-                    for (int i = 0; i < 32; i++)
-                        sums[q * 32 + i] = mixprec_cuda_add_(sums[q * 32 + i], part[q % 2][i]);
+            for (int i = 0; i < count * mma::bytes / 128; i++)
+                mixprec_cuda_map_copy_(to + i * 128 * depth, &map, full + stage * 8, (int)(row * mma::bytes) + i * 128,
+                                       (int)k, (int)batch, both);
+        else
+            mixprec_cuda_map_copy_(to, &map, full + stage * 8, (int)(k * mma::bytes), (int)row, (int)batch, both);
+    }
+    __device__ __forceinline__ void produce_mapped() {
+        for_each_tile([&](const mixprec_cuda_place_ &place) {
+            const size_t a_batch = g.a.stride ? mixprec_cuda_batch_of_(g, place.z) : 0,
+                         b_batch = g.b.stride ? mixprec_cuda_batch_of_(g, place.z) : 0;
+            size_t k = place.k_begin;
+#pragma unroll 1
+            for (uint32_t i = copies_of(place); i > 0; i--, k += depth) {
+                const uint32_t to = at(stage), b_to = to + rows * 128;
+                wait_empty();
+                mixprec_cuda_barrier_expect_(full + stage * 8, stage_bytes);
+                bring<a_lines_are_k, rows>(to, g.a_map, g.row_begin + place.row, k, a_batch, false);
+                if (g.cluster == 2)
+                    bring<b_lines_are_k, columns / 2>(b_to + rank * (columns / 2 * 128), g.b_map,
+                                                      place.column + rank * (columns / 2), k, b_batch, true);
+                else
+                    bring<b_lines_are_k, columns>(b_to, g.b_map, place.column, k, b_batch, false);
+                advance();
+            }
+        });
+    }
+    __device__ __forceinline__ void produce() {
+        const uint32_t lag = stages / 2;        /* copies under way */
+        uint32_t filled = 0, filled_parity = 0; /* the stage to copy to: `lag` before `stage`, which is published */
+        for_each_tile([&](const mixprec_cuda_place_ &place) {
+            mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, 128, a_lines_are_k> copy_a;
+            mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, 128, b_lines_are_k> copy_b;
+            const size_t batch = mixprec_cuda_batch_of_(g, place.z);
+            const char *a = mixprec_cuda_base_(g.a, batch, mma::bytes), *b = mixprec_cuda_base_(g.b, batch, mma::bytes);
+            const uint32_t copies = copies_of(place);
+            size_t k_left = place.k_end - place.k_begin;
+            a += g.row_begin * g.a.row_step * mma::bytes;
+            copy_a.begin(g.a, a, place.row, place.k_begin);
+            copy_b.begin(g.b, b, place.column, place.k_begin);
+#pragma unroll 1
+            for (uint32_t i = 0; i < copies + lag; i++) {
+                if (i < copies) {
+                    mixprec_cuda_barrier_wait_(empty + filled * 8, filled_parity ^ 1);
+                    copy_a.start(at(filled), g.a, a, place.row, k_left, place.k_end);
+                    copy_b.start(at(filled) + rows * 128, g.b, b, place.column, k_left, place.k_end);
+                    k_left -= k_left < (size_t)depth ? k_left : (size_t)depth;
+                    filled = filled + 1 == stages ? 0 : filled + 1;
+                    filled_parity ^= filled == 0;
                 }
-            } else {
-                MIXPREC_CUDA_MULTIPLY_(sums, 0, true);
-                mixprec_cuda_wgmma_wait_<1>();
-                __syncthreads(); /* all have done with the tile before */
-                MIXPREC_CUDA_COPY_();
+                mixprec_cuda_copy_commit_();
+                mixprec_cuda_copy_wait_<stages / 2>();
+                if (i >= lag) {
+                    mixprec_cuda_wgmma_publish_();
+                    mixprec_cuda_barrier_arrive_(full + stage * 8, rank);
+                    advance();
+                }
             }
-            read = read == (stages - 1) * stage_bytes ? 0 : read + stage_bytes;
-        }
-#undef MIXPREC_CUDA_MULTIPLY_
-#undef MIXPREC_CUDA_COPY_
-    mixprec_cuda_wgmma_finish_<0>(sums);
-    __syncthreads();
-    float *out = (float *)(void *)mixprec_cuda_shared_() + (group * 64 + row) * (columns + 8) + column;
+        });
+    }
+
+    /* Adds 128 bytes of k from a stage to the sums of half the tile's rows and columns from `first` on. */
+    template <class Sum, int count>
+    __device__ __forceinline__ void multiply(Sum (&sums)[count], uint32_t from, int first, bool add) const {
+        const uint64_t a = mixprec_cuda_wgmma_matrix_(from + threadIdx.x / 128 * 64 * 128, 64 * 128),
+                       b = mixprec_cuda_wgmma_matrix_(from + (rows + first) * 128, 64 * 128);
+        mixprec_cuda_wgmma_begin_();
 #pragma unroll
-    for (int i = 0; i < columns / 2; i += 2)
-        *(float2 *)(out + i / 2 % 2 * 8 * (columns + 8) + i / 4 * 8) = make_float2((float)sums[i], (float)sums[i + 1]);
-    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_WGMMA_BYTES_(columns)>(g, place);
-}
+        for (int kk = 0; kk < 4; kk++)
+            mixprec_cuda_wgmma_kind_<kind>::template multiply<a_lines_are_k, b_lines_are_k>(
+                sums, a + kk * (a_lines_are_k ? step * 128 : 32) / 16, b + kk * (b_lines_are_k ? step * 128 : 32) / 16,
+                add || kk > 0);
+        mixprec_cuda_wgmma_commit_();
+    }
+    /* This warp has read a stage. */
+    __device__ __forceinline__ void leave(uint32_t s) const {
+        if (threadIdx.x % 32 < g.cluster)
+            mixprec_cuda_barrier_arrive_(empty + s * 8, threadIdx.x % 32);
+    }
+    __device__ __forceinline__ void consume() {
+        const bool plain = is_plain();
+        uint32_t number = 0; /* of the tile */
+        for_each_tile([&](const mixprec_cuda_place_ &place) {
+            typename mma::sum sums[columns / 2], part[64];
+            const uint32_t count = copies_of(place);
+            uint32_t before = 0;
+            if (g.simple && !plain)
+                prepare_columns(place.column, number % 2);
+#pragma unroll
+            for (int i = 0; i < columns / 2; i++)
+                sums[i] = 0;
+#pragma unroll 1
+            for (uint32_t i = 0; i < count; i++) {
+                mixprec_cuda_barrier_wait_(full + stage * 8, parity);
+                if (decode) {
+#pragma unroll 1
+                    for (int half = 0; half < 2; half++) {
+                        const uint32_t to = ring + half * stage_bytes;
+                        mixprec_cuda_wgmma_wait_<1>();
+                        mixprec_cuda_sync_(1, 256); /* all have done with what was there */
+                        mixprec_cuda_wgmma_decode_<a_lines_are_k, rows>(to, at(stage), half, g.a.type == MIXPREC_E5M2);
+                        mixprec_cuda_wgmma_decode_<b_lines_are_k, columns>(to + rows * 128, at(stage) + rows * 128,
+                                                                           half, g.b.type == MIXPREC_E5M2);
+                        mixprec_cuda_wgmma_publish_();
+                        mixprec_cuda_sync_(1, 256);
+                        multiply(sums, to, 0, true);
+                    }
+                    leave(stage);
+                } else if (apart) { /* while one warpgroup adds, the other one multiplies */
+#pragma unroll
+                    for (int q = 0; q < columns / 128; q++) {
+                        multiply(part, at(stage), q * 128, false);
+                        mixprec_cuda_wgmma_finish_<0>(part);
+#pragma unroll
+                        for (int e = 0; e < 64; e++)
+                            sums[q * 64 + e] = mixprec_cuda_add_(sums[q * 64 + e], part[e]);
+                    }
+                    leave(stage);
+                } else {
+                    if (tf32) {
+                        mixprec_cuda_wgmma_tf32_<stage_bytes>(at(stage));
+                        mixprec_cuda_wgmma_publish_();
+                        mixprec_cuda_sync_(1, 256);
+                    }
+                    multiply(sums, at(stage), 0, true);
+                    mixprec_cuda_wgmma_wait_<1>();
+                    if (i > 0)
+                        leave(before);
+                    before = stage;
+                }
+                advance();
+            }
+            mixprec_cuda_wgmma_finish_<0>(sums);
+            if (!decode && !apart && count)
+                leave(before);
+            if (g.simple)
+                end(sums, place, plain, number % 2);
+            else if (place.row < g.a.rows) /* the lower tile of a cluster need not exist */
+                end_whole(sums, place);
+            number++;
+        });
+    }
+    /* Nothing is to be done with the sums. */
+    __device__ __forceinline__ bool is_plain() const {
+        return g.partial ||
+               (mixprec_cuda_alpha_(g) == 1 && g.k && !g.a.scale && !g.b.scale && !g.bias && !g.activation);
+    }
+    __device__ __forceinline__ float *column_table(uint32_t which) const {
+        return (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_) +
+               which * 512;
+    }
+    /* The scales and the bias of a tile's columns, while it is multiplied. Its table is that of the tile before the last,
+       which all have ended: this thread has waited in the last one's end until all had begun that. */
+    __device__ __forceinline__ void prepare_columns(size_t column, uint32_t which) const {
+        const int t = (int)threadIdx.x;
+        float scale = 1.0f, bias = -0.0f;
+        column += t;
+        if (t < columns && column < g.n) {
+            if (g.b.scale)
+                scale = mixprec_cuda_global_(g.b.scale)[g.b.row_block ? column * g.b.row_scale : 0];
+            if (g.bias) {
+                const uint32_t bytes = mixprec_cuda_size_(g.bias_type),
+                               code = mixprec_cuda_element_(g.bias, bytes, column);
+                bias = bytes == 4                    ? mixprec_cuda_float_(code)
+                       : g.bias_type == MIXPREC_BF16 ? mixprec_cuda_float_(code << 16)
+                                                     : mixprec_cuda_cvt_f16_(code);
+            }
+            column_table(which)[t] = scale;
+            column_table(which)[256 + t] = bias;
+        }
+        mixprec_cuda_barrier_arrive_(table, rank);
+    }
+    /* A tile of sums goes to C, or to the partial sums: 32 columns of a warp's 16 rows at a time. The loop must not be
+       unrolled: code that a tile runs but once comes from memory more slowly than it runs. */
+    template <class Sum>
+    __device__ __forceinline__ void end(Sum (&sums)[columns / 2], const mixprec_cuda_place_ &place, bool plain,
+                                        uint32_t which) {
+        const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, r = lane / 8, c = lane % 8 * 4;
+        float *tile = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_) + warp * 16 * 40;
+        float *to = tile + lane / 4 * 40 + lane % 4 * 2;
+        size_t row0 = place.row + warp * 16, left = g.a.rows > row0 ? g.a.rows - row0 : 0;
+        const int last = left < 16 ? (int)left : 16;
+        const mixprec_dtype type = g.partial ? MIXPREC_F32 : g.c_type;
+        const uint32_t size = mixprec_cuda_size_(type);
+        mixprec_cuda_columns_ four;
+        if (g.partial) {
+            four.c = (char *)mixprec_cuda_partial_(g, place.z, 0, place.column);
+            four.pitch = (g.n + 3) / 4 * 16;
+        } else {
+            four.c = (char *)mixprec_cuda_global_(g.c) +
+                     (mixprec_cuda_batch_of_(g, place.z) * g.stride_c + place.column) * size;
+            four.pitch = g.ldc * size;
+            row0 += g.row_begin;
+        }
+        four.c += c * size;
+        if (!plain) {
+            const bool nothing = mixprec_cuda_alpha_(g) == 0 || g.k == 0; /* no scale of Inf or NaN is looked at then */
+            four.alpha = nothing ? 0.0f : mixprec_cuda_alpha_(g);
+            four.nothing = nothing;
+            four.row_scale = !nothing && g.a.scale ? *mixprec_cuda_global_(g.a.scale) : 1.0f;
+            four.activation = g.activation;
+            mixprec_cuda_barrier_wait_(table, which);
+        }
+#pragma unroll 1
+        for (int q = 0; q < columns / 32; q++) {
+            __syncwarp();
+#pragma unroll
+            for (int part = 0; part < columns / 32; part++)
+                if (part == q)
+#pragma unroll
+                    for (int i = 0; i < 16; i += 2)
+                        *(float2 *)(void *)(to + i / 2 % 2 * 8 * 40 + i / 4 * 8) =
+                            make_float2((float)sums[part * 16 + i], (float)sums[part * 16 + i + 1]);
+            __syncwarp();
+            const bool exists = place.column + q * 32 + c < g.n;
+            if (exists && plain) {
+                if (type == MIXPREC_F32)
+                    mixprec_cuda_finish_simple_<MIXPREC_F32, true>(four, tile + c, 40, row0, r, last, 4);
+                else if (type == MIXPREC_F16)
+                    mixprec_cuda_finish_simple_<MIXPREC_F16, true>(four, tile + c, 40, row0, r, last, 4);
+                else
+                    mixprec_cuda_finish_simple_<MIXPREC_BF16, true>(four, tile + c, 40, row0, r, last, 4);
+            } else if (exists) {
+                const float *at = column_table(which) + q * 32 + c;
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    four.scale[e] = four.nothing ? 1.0f : at[e];
+                    four.bias[e] = at[256 + e];
+                }
+                if (type == MIXPREC_F32)
+                    mixprec_cuda_finish_simple_<MIXPREC_F32>(four, tile + c, 40, row0, r, last, 4);
+                else if (type == MIXPREC_F16)
+                    mixprec_cuda_finish_simple_<MIXPREC_F16>(four, tile + c, 40, row0, r, last, 4);
+                else
+                    mixprec_cuda_finish_simple_<MIXPREC_BF16>(four, tile + c, 40, row0, r, last, 4);
+            }
+            four.c += 32 * size;
+        }
+    }
+    /* The same, in any way, over the ring: the block has no other tile. */
+    template <class Sum>
+    __device__ __forceinline__ void end_whole(Sum (&sums)[columns / 2], const mixprec_cuda_place_ &place) {
+        const int lane = (int)threadIdx.x % 32;
+        float *out = (float *)(void *)mixprec_cuda_shared_() + ((int)threadIdx.x / 32 * 16 + lane / 4) * (columns + 8) +
+                     lane % 4 * 2;
+        mixprec_cuda_sync_(1, 256); /* all have read the ring */
+#pragma unroll
+        for (int i = 0; i < columns / 2; i += 2)
+            *(float2 *)(void *)(out + i / 2 % 2 * 8 * (columns + 8) + i / 4 * 8) =
+                make_float2((float)sums[i], (float)sums[i + 1]);
+        mixprec_cuda_end_<rows, columns, 256, MIXPREC_CUDA_WGMMA_RING_>(g, place);
+    }
+
+    __device__ __forceinline__ void run() {
+        if (threadIdx.x < 256) {
+            mixprec_cuda_take_registers_<multiplier_registers, true>();
+            consume();
+        } else {
+            mixprec_cuda_take_registers_<504 - 2 * multiplier_registers, false>();
+            if (!g.mapped)
+                produce();
+            else if (threadIdx.x == 256)
+                produce_mapped();
+        }
+        mixprec_cuda_cluster_sync_(); /* the other block may still arrive here, or send */
+    }
+};
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
-static __global__ void __launch_bounds__(256, 1)
+static __global__ void __launch_bounds__(384, 1)
     mixprec_cuda_gemm_wgmma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
 #if MIXPREC_CUDA_HAS_WGMMA_
-    mixprec_cuda_gemm_wgmma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g);
+    mixprec_cuda_wgmma_body_<kind, a_lines_are_k, b_lines_are_k, columns>(g).run();
 #endif
 }
 /* Never launched: by its shared memory the launcher knows whether the kernels above have a body, as nothing else tells
@@ -3450,9 +3817,11 @@ mixprec_status mixprec_cuda_check(void) {
 }
 
 template <class... Parameters, class... Arguments>
-static mixprec_status mixprec_cuda_launch_(void (*kernel)(Parameters...), size_t blocks, size_t depth, int threads,
-                                           size_t shared, mixprec_cuda_stream stream, Arguments... arguments) {
+static mixprec_status mixprec_cuda_launch_clusters_(void (*kernel)(Parameters...), size_t blocks, size_t depth,
+                                                    uint32_t cluster, int threads, size_t shared,
+                                                    mixprec_cuda_stream stream, Arguments... arguments) {
     cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute clusters = {};
     if (shared > 48 * 1024)
         MIXPREC_CUDA_TRY_(mixprec_cuda_error_(
             cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared)));
@@ -3460,7 +3829,15 @@ static mixprec_status mixprec_cuda_launch_(void (*kernel)(Parameters...), size_t
     config.blockDim = dim3((unsigned)threads);
     config.dynamicSmemBytes = shared;
     config.stream = (cudaStream_t)stream;
+    clusters.id = cudaLaunchAttributeClusterDimension;
+    clusters.val.clusterDim.x = cluster, clusters.val.clusterDim.y = clusters.val.clusterDim.z = 1;
+    config.attrs = &clusters, config.numAttrs = cluster > 1;
     return mixprec_cuda_error_(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
+template <class... Parameters, class... Arguments>
+static mixprec_status mixprec_cuda_launch_(void (*kernel)(Parameters...), size_t blocks, size_t depth, int threads,
+                                           size_t shared, mixprec_cuda_stream stream, Arguments... arguments) {
+    return mixprec_cuda_launch_clusters_(kernel, blocks, depth, 1, threads, shared, stream, arguments...);
 }
 
 static bool mixprec_cuda_is_compute_type_(mixprec_dtype type) {
@@ -4115,7 +4492,8 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
 
 typedef struct mixprec_cuda_gemm_plan_ {
     mixprec_cuda_gemm_kernel_ kernel;
-    int threads, rows, columns;
+    int threads, rows, columns, multiprocessors;
+    bool wgmma;
     size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
 } mixprec_cuda_gemm_plan_;
 
@@ -4288,6 +4666,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         return mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
 
     plan->rows = plan->columns = 64;
+    plan->multiprocessors = device.multiprocessors;
+    plan->wgmma = false;
     depth = 64;
     if (kind < 0) {
         plan->kernel = mixprec_cuda_gemm_exact_;
@@ -4309,8 +4689,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                              : mixprec_cuda_wgmma_kernel_<128>(kind, g->a.k_step != 1, g->b.k_step != 1);
         plan->rows = 128;
         plan->columns = large ? 256 : 128;
-        plan->threads = 256;
-        plan->shared = large ? MIXPREC_CUDA_WGMMA_BYTES_(256) : MIXPREC_CUDA_WGMMA_BYTES_(128);
+        plan->threads = 384;
+        plan->shared = MIXPREC_CUDA_WGMMA_BYTES_;
+        plan->wgmma = true;
         depth = 128 / mixprec_cuda_size_(d.a_type);
     } else {
         bool words = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_;
@@ -4326,7 +4707,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     }
     tiles_m = (rows + plan->rows - 1) / plan->rows;
     tiles_n = (d.n + plan->columns - 1) / plan->columns;
-    if (tiles_m > INT32_MAX || (tiles_m && tiles_n > INT32_MAX / tiles_m))
+    if (tiles_m > INT32_MAX / 2 || (tiles_m && tiles_n > INT32_MAX / 2 / tiles_m)) /* 2: clusters round up */
         return MIXPREC_ERR_SIZE;
     tiles = tiles_m * tiles_n;
     g->tiles_m = (uint32_t)tiles_m, g->tiles_n = (uint32_t)tiles_n;
@@ -4344,12 +4725,16 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         }
         if (parts > 65535)
             parts = 65535;
+        if (parts > INT32_MAX / 2 / tiles)
+            parts = INT32_MAX / 2 / tiles;
         if (parts > 1) {
             g->split_depth = ((d.k + parts - 1) / parts + depth - 1) / depth * depth;
             splits = (d.k + g->split_depth - 1) / g->split_depth;
         }
     }
     plan->chunk = 65535 / splits < plan->batch ? 65535 / splits : plan->batch;
+    if (tiles && plan->chunk > INT32_MAX / 2 / tiles / splits)
+        plan->chunk = INT32_MAX / 2 / tiles / splits;
     plan->workspace = 0;
     if (splits > 1) {
         if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk - 3)
@@ -4360,6 +4745,50 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     if (splits == 1)
         g->split_depth = d.k;
     return MIXPREC_OK;
+}
+
+/* Describes an operand to the copy engine, which takes boxes of 128 bytes from `lines` of its rows, or k. False: it
+   cannot. */
+static bool mixprec_cuda_map_operand_(mixprec_cuda_map_ *map, const mixprec_cuda_operand_ &x, size_t row_begin,
+                                      size_t k, size_t batch, uint32_t lines) {
+    const bool along_k = x.k_step == 1;
+    const size_t bytes = mixprec_cuda_size_(x.type), rows = row_begin + x.rows, width = (along_k ? k : rows) * bytes,
+                 height = along_k ? rows : k, pitch = (along_k ? x.row_step : x.k_step) * bytes,
+                 matrix = x.stride * bytes;
+    const uint64_t sizes[3] = {width, height, x.stride ? batch : 1}, strides[2] = {pitch, matrix ? matrix : pitch};
+    const size_t most = (size_t)1 << 30; /* coordinates are int, and go beyond the end by less than this */
+    /* boxes begin at multiples of 16 bytes: else an H200 reported an illegal instruction */
+    return !x.array && ((uintptr_t)x.data | pitch | matrix | (along_k ? 0 : row_begin * bytes)) % 16 == 0 &&
+           width < most && height < most && batch < most && width && height && (pitch | matrix) >> 40 == 0 &&
+           mixprec_cuda_map_of_(map, x.data, sizes, strides, lines);
+}
+/* How the wgmma kernels are launched: a block, or a cluster of two, for each multiprocessor, if every tile ends in the
+   simple way, else for each tile. */
+static void mixprec_cuda_gemm_place_(const mixprec_cuda_gemm_plan_ &plan, mixprec_cuda_gemm_args_ *g) {
+    const size_t size = mixprec_cuda_size_(g->c_type), count = (size_t)plan.multiprocessors;
+    const size_t parts = plan.chunk * g->splits, tiles = (size_t)g->tiles_m * g->tiles_n * parts,
+                 pairs = (size_t)((g->tiles_m + 1) / 2) * g->tiles_n * parts;
+    const uint32_t depth = (uint32_t)(128 / mixprec_cuda_size_(g->a.type));
+    g->simple = g->partial || (!g->c_array && !g->device_beta && g->beta == 0 && g->triangle == MIXPREC_FULL &&
+                               g->activation <= MIXPREC_ACTIVATION_RELU && g->n % 4 == 0 &&
+                               ((uintptr_t)g->c | g->ldc * size | g->stride_c * size) % (4 * size) == 0 &&
+                               (g->c_type == MIXPREC_F32 || (size == 2 && g->round == MIXPREC_ROUND_NEAREST_EVEN &&
+                                                             g->overflow == MIXPREC_OVERFLOW_IEEE)) &&
+                               (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->a.scale && g->a.row_block) &&
+                               !(g->b.scale && g->b.row_block > 1));
+    /* two blocks to a cluster, unless half of B's tile is no box, or a tile more in a column of tiles makes a round
+       more */
+    g->cluster = g->tiles_m > 1 && count > 1 && (g->b.k_step == 1 || (uint32_t)plan.columns / 2 >= depth) &&
+                         (pairs + count / 2 - 1) / (count / 2) <= (tiles + count - 1) / count
+                     ? 2
+                     : 1;
+    g->mapped = mixprec_cuda_map_operand_(&g->a_map, g->a, g->row_begin, g->k, plan.batch,
+                                          g->a.k_step == 1 ? (uint32_t)plan.rows : depth) &&
+                mixprec_cuda_map_operand_(&g->b_map, g->b, 0, g->k, plan.batch,
+                                          g->b.k_step == 1 ? (uint32_t)plan.columns / g->cluster : depth);
+    if (!g->mapped)
+        g->cluster = 1;
+    g->tiles_m = (g->tiles_m + g->cluster - 1) / g->cluster;
 }
 
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
@@ -4430,12 +4859,25 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             g.splits = 1;
             g.split_depth = g.k;
             plan.chunk = plan.batch < 65535 ? plan.batch : 65535;
+            if (plan.chunk > INT32_MAX / 2 / g.tiles_m / g.tiles_n)
+                plan.chunk = INT32_MAX / 2 / g.tiles_m / g.tiles_n;
         }
     }
+    g.cluster = 1;
+    if (plan.wgmma)
+        mixprec_cuda_gemm_place_(plan, &g);
     for (g.batch_begin = 0; g.batch_begin < plan.batch; g.batch_begin += plan.chunk) {
         size_t left = plan.batch - g.batch_begin, chunk = left < plan.chunk ? left : plan.chunk;
-        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(plan.kernel, (size_t)g.tiles_m * g.tiles_n, chunk * g.splits,
-                                               plan.threads, plan.shared, stream, g));
+        size_t blocks = (size_t)g.tiles_m * g.tiles_n;
+        g.parts = (uint32_t)(chunk * g.splits);
+        if (plan.wgmma) {
+            const size_t at_once = (size_t)plan.multiprocessors / g.cluster;
+            blocks *= g.parts;
+            if (g.simple && blocks > at_once)
+                blocks = at_once;
+        }
+        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_clusters_(plan.kernel, blocks * g.cluster, plan.wgmma ? 1 : g.parts,
+                                                        g.cluster, plan.threads, plan.shared, stream, g));
         if (g.partial) {
             size_t blocks = (g.a.rows * ((g.n + 3) / 4) + 255) / 256;
             MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_gemm_reduce_, blocks < 65536 ? blocks : 65536, chunk,
@@ -4491,7 +4933,9 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_MMA_ROWS_
 #undef MIXPREC_CUDA_MMA_STAGES_
 #undef MIXPREC_CUDA_MMA_BYTES_
-#undef MIXPREC_CUDA_WGMMA_STAGES_
+#undef MIXPREC_CUDA_WGMMA_RING_
+#undef MIXPREC_CUDA_WGMMA_ENDS_
+#undef MIXPREC_CUDA_WGMMA_TABLE_
 #undef MIXPREC_CUDA_WGMMA_BYTES_
 #undef MIXPREC_CUDA_TRY_
 #undef MIXPREC_CUDA_NORM_BLOCKS_

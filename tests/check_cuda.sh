@@ -132,7 +132,7 @@ if have cuobjdump && have nvdisasm; then disassemble=1; else disassemble=0; fi
 [ $disassemble = 1 ] || skip "cuda: machine code" "no cuobjdump or no nvdisasm: it was not read"
 
 # The same as nvcc sees it, with the code that the emulation leaves out.
-printf '#include "../../mixprec.h"\n#include <cuda_runtime.h>\n#include <mma.h>\n' >"$work/before.cu"
+printf '#include "../../mixprec.h"\n#include <cuda.h>\n#include <cuda_runtime.h>\n#include <mma.h>\n' >"$work/before.cu"
 for file in before all; do
     nvcc -std=c++14 -arch=sm_90 -E -Xcompiler -dM "$work/$file.cu" | awk '$1 == "#define" { sub(/\(.*/, "", $2); print $2 }' |
         sort -u >"$work/$file.macros"
@@ -143,11 +143,11 @@ left=$(comm -13 "$work/before.macros" "$work/all.macros" |
     fail "cuda: macros left behind by nvcc" "$left"
 
 # One line for each kernel: name, tensor instructions, LDSM, generic loads, local loads and stores, loads of pairs of words
-# of shared memory, 16-byte cp.async, warpgroup products.
+# of shared memory, 16-byte cp.async, warpgroup products, copies of the copy engine.
 count_sass() {
     cuobjdump -sass "$1" | awk '
-        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies, group }
-        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = group = 0 }
+        function print_kernel() { if (name) print name, tensor, ldsm, generic, spilled, pairs, copies, group, boxes }
+        /Function :/ { print_kernel(); name = $3; tensor = ldsm = generic = spilled = pairs = copies = group = boxes = 0 }
         / (HMMA|IMMA|QMMA)\./ { tensor++ }
         / (HGMMA|IGMMA|QGMMA)\./ { group++ }
         / LDSM\./ { ldsm++ }
@@ -155,6 +155,7 @@ count_sass() {
         / (LDL|STL)(\.[A-Z0-9]+)* / { spilled++ }
         / LDS\.64 / { pairs++ }
         / LDGSTS\.E\.BYPASS\.128/ { copies++ }
+        / UTMALDG\.3D/ { boxes++ }
         END { print_kernel() }'
 }
 
@@ -177,16 +178,18 @@ for arch in $archs; do
                 limit = name ~ /gemm_(mma|wgmma)_/ ? 254 : name ~ /gemm/ ? 160 : name ~ /optimizer|transpose/ ? 110 : 80
                 if ($2 > limit) print name, "uses", $2 }')
     [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
-    # ptxas says so, as a mere remark, where a product waits for the one before (C7510 to C7514)
-    serial=$(grep -c 'wgmma.*serialized' "$work/sm_$arch.txt")
+    # ptxas says so, as a mere remark, where a product waits for the one before (C7510 to C7514), or a warpgroup does not
+    # get the registers that it asks for (C7508)
+    serial=$(grep -c -e 'wgmma.*serialized' -e 'setmaxnreg.*ignored' "$work/sm_$arch.txt")
     [ "$serial" -eq 0 ] && pass "cuda sm_$arch: no products that wait for each other" ||
         fail "cuda sm_$arch: serialized" "$serial kernels"
     undefined=$(nm -u "$object" | grep ' cu[A-Z]')
     [ -z "$undefined" ] && pass "cuda sm_$arch: nothing of the driver API" || fail "cuda sm_$arch: undefined" "$undefined"
-    # all of the runtime that it calls: nothing that waits, allocates, or cannot be captured into a graph
+    # all of the runtime that it calls: nothing that waits, allocates, or cannot be captured into a graph; of the driver
+    # one function by its name
     other=$(nm -u "$object" | sed -n 's/.* \(cuda[A-Z]\)/\1/p' | grep -v -x -e cudaGetDevice -e cudaDeviceGetAttribute \
         -e cudaFuncGetAttributes -e cudaFuncSetAttribute -e cudaGetErrorString -e cudaLaunchKernel -e cudaLaunchKernelExC \
-        -e cudaMemcpyAsync -e cudaMemsetAsync)
+        -e cudaMemcpyAsync -e cudaMemsetAsync -e cudaGetDriverEntryPointByVersion -e cudaGetDriverEntryPoint)
     [ -z "$other" ] && pass "cuda sm_$arch: the runtime is asked for launches alone" || fail "cuda sm_$arch: calls" "$other"
     [ $disassemble = 1 ] || continue
     count_sass "$object" >"$work/sass_$arch.txt"
@@ -199,7 +202,7 @@ for arch in $archs; do
         /gemm_(mma|wmma|wgmma)_/ && $4 > 0 { print $1, "has", $4, "generic loads" }
         /gemm_mma_/ && $2 > 0 { full++ }
         /gemm_wmma_/ && $2 > 0 { wmma++ }
-        /gemm_wgmma_/ && $8 > 0 { group++; if ($7 == 0) print $1, "has no LDGSTS" }
+        /gemm_wgmma_/ && $8 > 0 { group++; if ($7 == 0 || $9 == 0) print $1, "has no LDGSTS, or no UTMALDG" }
         $5 > 0 { print $1, "spills" }
         END {
             # two 16-bit types in 4 layouts, which the large tile doubles; TF32, int8 and decoded fp8 in 3; the fp8 units

@@ -8,7 +8,9 @@
        ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. Plain
        reads find NaN behind the end, too, and plain writes there are found when the block has ended. cp.async fills its
        target with NaN at once and brings the data no earlier than the wait.
-     - A warp operation that not all lanes reach, or a block barrier that a thread left out, ends the program.
+     - A warp operation that not all lanes reach, or a barrier that a thread left out, ends the program.
+     - The two blocks of a cluster run at the same time. What the copy engine brings fills its target with NaN at once and
+       comes at a time that is drawn; it must not be sent to a block that has ended.
      - wgmma reads shared memory at once, or as late as the wait for it: which is drawn. Its sums must have been fenced;
        bytes that cp.async has brought or mixprec_cuda_wgmma_put_ has written must have been published (plain stores are
        not tracked).
@@ -21,6 +23,7 @@
 #ifndef EMULATION_H
 #define EMULATION_H
 
+#include <map>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -127,15 +130,33 @@ struct emulation_warp {
     int product_groups;
     bool fenced; /* since the last commit */
 };
+/* A barrier in shared memory, and a box on its way there. */
+struct emulation_phase {
+    unsigned count, pending, parity;
+    long bytes;
+};
+struct emulation_box {
+    unsigned char *to;
+    bool *unpublished;
+    std::vector<unsigned char> data;
+    int block;
+    uint32_t barrier;
+};
 static dim3 threadIdx, blockIdx, blockDim, gridDim; /* of the running thread */
 static struct {
-    int now; /* the running thread */
+    int now; /* the running thread, of all blocks that run at the same time */
     emulation_context scheduler, threads[EMULATION_MAX_THREADS];
     emulation_warp warps[EMULATION_MAX_THREADS / 32];
     std::vector<emulation_copy> copies[EMULATION_MAX_THREADS];
     int groups[EMULATION_MAX_THREADS];
-    unsigned char *shared;
-    bool *unpublished; /* bytes that a copy has brought, but that no fence has shown to wgmma */
+    int block_threads, blocks, first_block; /* blocks: of the cluster */
+    unsigned char *shared;                  /* of the running thread's block */
+    bool *unpublished;                      /* bytes that a copy has brought, but that no fence has shown to wgmma */
+    unsigned char *all_shared[2];
+    bool *all_unpublished[2];
+    std::map<uint32_t, emulation_phase> phases[2];
+    std::vector<emulation_box> boxes;
+    uint64_t blocked_on[EMULATION_MAX_THREADS];                            /* which barrier */
     std::vector<std::pair<size_t, size_t>> brought[EMULATION_MAX_THREADS]; /* those of a thread */
     size_t shared_bytes;
     char *stacks;
@@ -149,6 +170,16 @@ static struct {
 static unsigned emulation_random(void) {
     emulation.random = emulation.random * 6364136223846793005u + 1442695040888963407u;
     return (unsigned)(emulation.random >> 33);
+}
+static int emulation_block(void) {
+    return emulation.now / emulation.block_threads;
+}
+static void emulation_become(int thread) {
+    emulation.now = thread;
+    threadIdx.x = (unsigned)(thread % emulation.block_threads);
+    blockIdx.x = (unsigned)(emulation.first_block + emulation_block());
+    emulation.shared = emulation.all_shared[emulation_block()];
+    emulation.unpublished = emulation.all_unpublished[emulation_block()];
 }
 static void emulation_fail(const char *what, const char *detail) {
     printf("FAIL  emulation: %s (%s) in block %u, thread %d\n", what, detail, blockIdx.x, emulation.now);
@@ -170,8 +201,7 @@ static void emulation_yield(emulation_context *from) {
     start = emulation_random() % 32;
     rotated = runnable >> start | (start ? runnable << (32 - start) : 0);
     lane = (__builtin_ctz(rotated) + (int)start) % 32;
-    emulation.now = warp * 32 + lane;
-    threadIdx.x = (unsigned)emulation.now;
+    emulation_become(warp * 32 + lane);
     if (from != &emulation.threads[emulation.now])
         emulation_swap(from, &emulation.threads[emulation.now]);
 }
@@ -184,14 +214,44 @@ static void emulation_entry(void) {
     emulation_yield(&emulation.threads[emulation.now]);
 }
 
-static void emulation_block_barrier(void) {
+static void emulation_block_on(uint64_t barrier) {
     int self = emulation.now;
     emulation_warp *warp = &emulation.warps[self / 32];
     warp->runnable &= ~(1u << self % 32);
     warp->blocked |= 1u << self % 32;
+    emulation.blocked_on[self] = barrier;
     emulation_yield(&emulation.threads[self]);
 }
-#define __syncthreads() emulation_block_barrier()
+/* Those of a block that wait for a barrier: how many, and let them go on. */
+static int emulation_blocked(int first, int last, uint64_t barrier, bool release) {
+    int count = 0;
+    for (int t = first; t < last; t++) {
+        emulation_warp *warp = &emulation.warps[t / 32];
+        if (!(warp->blocked >> t % 32 & 1) || emulation.blocked_on[t] != barrier)
+            continue;
+        count++;
+        if (release) {
+            warp->blocked &= ~(1u << t % 32);
+            warp->runnable |= 1u << t % 32;
+        }
+    }
+    return count;
+}
+/* A barrier of `count` threads, among those from first to last. Barriers 0 to 15 are those of a block, 16 is the
+   cluster's, then come addresses in shared memory. */
+static void emulation_barrier(int first, int last, int count, uint64_t barrier) {
+    if (emulation_blocked(first, last, barrier, false) + 1 < count) {
+        emulation_block_on(barrier);
+        return;
+    }
+    emulation.barriers++;
+    emulation_blocked(first, last, barrier, true);
+}
+static void emulation_block_barrier(int number, int count) {
+    int first = emulation_block() * emulation.block_threads;
+    emulation_barrier(first, first + emulation.block_threads, count, (uint64_t)number);
+}
+#define __syncthreads() emulation_block_barrier(0, emulation.block_threads)
 
 /* All lanes meet; the last one to come runs combine(slots, context) for all. */
 template <class Combine> static void emulation_meet(const char *operation, void *slot, Combine combine) {
@@ -258,10 +318,19 @@ struct cudaFuncAttributes {
     int ptxVersion;
     size_t sharedSizeBytes;
 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        dim3 clusterDim;
+    } val;
+};
 struct cudaLaunchConfig_t {
     dim3 gridDim, blockDim;
     size_t dynamicSmemBytes;
     cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
 };
 
 /* The device that the emulation pretends to be; tests set it. */
@@ -306,12 +375,34 @@ static inline cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cu
     return emulation_device.error;
 }
 
-static void emulation_run_block(int threads) {
-    int warps = threads / 32, t, w;
-    const unsigned char *guard = emulation.shared + emulation.shared_bytes;
-    memset(emulation.shared, 0xFF, emulation.shared_bytes + EMULATION_GUARD);
-    memset(emulation.unpublished, 0, emulation.shared_bytes);
-    for (t = 0; t < threads; t++) {
+/* A box of the copy engine arrives. */
+static void emulation_end_phase(int block, uint32_t barrier, emulation_phase *phase) {
+    if (phase->pending || phase->bytes)
+        return;
+    phase->parity ^= 1;
+    phase->pending = phase->count;
+    emulation_blocked(block * emulation.block_threads, (block + 1) * emulation.block_threads, barrier, true);
+}
+static void emulation_bring(size_t which) {
+    emulation_box box = emulation.boxes[which];
+    emulation.boxes.erase(emulation.boxes.begin() + (long)which);
+    memcpy(box.to, box.data.data(), box.data.size());
+    memset(box.unpublished, 0, box.data.size());
+    emulation_phase *phase = &emulation.phases[box.block][box.barrier];
+    phase->bytes -= (long)box.data.size();
+    emulation_end_phase(box.block, box.barrier, phase);
+}
+
+static void emulation_run_blocks(int threads, int blocks) {
+    int warps = threads / 32 * blocks, t, w, block;
+    emulation.block_threads = threads, emulation.blocks = blocks;
+    for (block = 0; block < blocks; block++) {
+        memset(emulation.all_shared[block], 0xFF, emulation.shared_bytes + EMULATION_GUARD);
+        memset(emulation.all_unpublished[block], 0, emulation.shared_bytes);
+        emulation.phases[block].clear();
+    }
+    emulation.boxes.clear();
+    for (t = 0; t < threads * blocks; t++) {
         emulation.copies[t].clear();
         emulation.brought[t].clear();
         emulation.groups[t] = 0;
@@ -321,7 +412,7 @@ static void emulation_run_block(int threads) {
         warps++;
     for (w = 0; w < warps; w++) {
         emulation_warp fresh = {};
-        fresh.runnable = threads - w * 32 >= 32 ? 0xFFFFFFFFu : (1u << (threads - w * 32)) - 1;
+        fresh.runnable = threads * blocks - w * 32 >= 32 ? 0xFFFFFFFFu : (1u << (threads - w * 32)) - 1;
         emulation.warps[w] = fresh;
     }
     for (;;) {
@@ -331,26 +422,25 @@ static void emulation_run_block(int threads) {
             blocked += __builtin_popcount(emulation.warps[w].blocked);
             done += __builtin_popcount(emulation.warps[w].done);
         }
-        if (!able) {
-            if (!blocked && (guard[0] != 0xFF || memcmp(guard, guard + 1, EMULATION_GUARD - 1)))
-                emulation_fail("a write behind the shared memory of the launch", "plain access");
-            if (!blocked)
-                return;
-            if (done)
-                emulation_fail("a thread has left before a barrier", "__syncthreads");
-            emulation.barriers++;
-            for (w = 0; w < warps; w++) {
-                emulation.warps[w].runnable = emulation.warps[w].blocked;
-                emulation.warps[w].blocked = 0;
-            }
+        if (!emulation.boxes.empty() && (!able || emulation_random() % 16 == 0)) {
+            emulation_bring(emulation_random() % emulation.boxes.size());
             continue;
+        }
+        if (!able && blocked)
+            emulation_fail(done ? "a thread has left before a barrier" : "threads wait for each other", "a barrier");
+        if (!able) {
+            for (block = 0; block < blocks; block++) {
+                const unsigned char *guard = emulation.all_shared[block] + emulation.shared_bytes;
+                if (guard[0] != 0xFF || memcmp(guard, guard + 1, EMULATION_GUARD - 1))
+                    emulation_fail("a write behind the shared memory of the launch", "plain access");
+            }
+            return;
         }
         pick = (int)(emulation_random() % (unsigned)able);
         for (w = 0; w < warps; w++)
             if (emulation.warps[w].runnable && pick-- == 0)
                 break;
-        emulation.now = w * 32 + __builtin_ctz(emulation.warps[w].runnable);
-        threadIdx.x = (unsigned)emulation.now;
+        emulation_become(w * 32 + __builtin_ctz(emulation.warps[w].runnable));
         emulation_swap(&emulation.scheduler, &emulation.threads[emulation.now]);
     }
 }
@@ -363,8 +453,10 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
                                       Arguments... arguments) {
     if (emulation_device.error != cudaSuccess)
         return emulation_device.error;
+    const unsigned cluster = config->numAttrs ? config->attrs->val.clusterDim.x : 1;
     if (!config->gridDim.x || !config->gridDim.z || config->gridDim.z > 65535 || !config->blockDim.x ||
-        config->blockDim.x > EMULATION_MAX_THREADS || config->dynamicSmemBytes > (size_t)emulation_device.shared_bytes)
+        config->blockDim.x * cluster > EMULATION_MAX_THREADS || cluster > 2 || config->gridDim.x % cluster ||
+        (cluster > 1 && config->blockDim.x % 32) || config->dynamicSmemBytes > (size_t)emulation_device.shared_bytes)
         return cudaErrorInvalidValue;
     auto call = [&]() { kernel(static_cast<Parameters>(arguments)...); };
     emulation.launches++;
@@ -373,15 +465,18 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
     emulation.shared_bytes = config->dynamicSmemBytes;
     if (!emulation.stacks) {
         emulation.stacks = (char *)malloc((size_t)EMULATION_MAX_THREADS * EMULATION_STACK);
-        emulation.shared = (unsigned char *)aligned_alloc(128, 1 << 18);
-        emulation.unpublished = (bool *)malloc(1 << 18);
+        for (int block = 0; block < 2; block++) {
+            emulation.all_shared[block] = (unsigned char *)aligned_alloc(128, 1 << 18);
+            emulation.all_unpublished[block] = (bool *)malloc(1 << 18);
+        }
     }
     emulation.body = emulation_call<decltype(call)>;
     emulation.argument = &call;
     for (unsigned z = 0; z < config->gridDim.z; z++)
-        for (unsigned x = 0; x < config->gridDim.x; x++) {
+        for (unsigned x = 0; x < config->gridDim.x; x += cluster) {
             blockIdx = dim3(x, 0, z);
-            emulation_run_block((int)config->blockDim.x);
+            emulation.first_block = (int)x;
+            emulation_run_blocks((int)config->blockDim.x, (int)cluster);
         }
     return cudaSuccess;
 }
@@ -468,11 +563,15 @@ static inline unsigned char *mixprec_cuda_shared_(void) {
 /* Shared memory begins at 1024, as it does from sm_90 on, where the system has the first KB. */
 #define EMULATION_SHARED_BASE 1024
 static inline uint32_t mixprec_cuda_shared_address_(const void *p) {
-    return (uint32_t)((const unsigned char *)p - emulation.shared) + EMULATION_SHARED_BASE;
+    return (uint32_t)((const unsigned char *)p - emulation.shared) + EMULATION_SHARED_BASE +
+           ((uint32_t)emulation_block() << 24); /* as in a cluster of sm_90 */
+}
+static uint32_t emulation_offset(uint32_t address) {
+    return (address & 0xFFFFFF) - EMULATION_SHARED_BASE;
 }
 /* What an address in shared memory leads to. */
 static inline unsigned char *emulation_at_shared(size_t address, size_t bytes, size_t alignment, const char *what) {
-    size_t at = address - EMULATION_SHARED_BASE;
+    size_t at = emulation_offset((uint32_t)address);
     if (address % alignment || at > emulation.shared_bytes || bytes > emulation.shared_bytes - at)
         emulation_fail("a bad address in shared memory", what);
     return emulation.shared + at;
@@ -663,7 +762,7 @@ static float emulation_matrix_element(uint64_t matrix, int line, int k, bool tra
         emulation_fail("a matrix that is not swizzled by 128 bytes", "wgmma");
     address ^= (address >> 7 & 7) << 4;
     memcpy(&code, emulation_at_shared(address, size, size, "wgmma"), size);
-    if (emulation.unpublished[address - EMULATION_SHARED_BASE])
+    if (emulation.unpublished[emulation_offset((uint32_t)address)])
         emulation_fail("bytes that were copied without a fence", "wgmma");
     return (float)mixprec_decode(type == MIXPREC_F32 ? code & ~0x1FFFu : code, type); /* TF32: the rest is not seen */
 }
@@ -727,6 +826,94 @@ EMULATION_WGMMA(e4m3_e4m3, MIXPREC_E4M3, MIXPREC_E4M3)
 EMULATION_WGMMA(e4m3_e5m2, MIXPREC_E4M3, MIXPREC_E5M2)
 EMULATION_WGMMA(e5m2_e4m3, MIXPREC_E5M2, MIXPREC_E4M3)
 EMULATION_WGMMA(e5m2_e5m2, MIXPREC_E5M2, MIXPREC_E5M2)
+
+static void mixprec_cuda_sync_(int number, int count) {
+    emulation_block_barrier(number, count);
+}
+template <int count, bool more> static void mixprec_cuda_take_registers_(void) {
+    emulation_meet("setmaxnreg", NULL, [](void **) {});
+}
+static void mixprec_cuda_cluster_sync_(void) {
+    int all = emulation.block_threads * emulation.blocks;
+    emulation_barrier(0, all, all, 16);
+}
+static uint32_t mixprec_cuda_cluster_rank_(void) {
+    return (uint32_t)emulation_block();
+}
+/* PTX ISA 9.0, mbarrier: phases, whose order and parity count the threads that arrive and the bytes of the copy
+   engine. */
+static void mixprec_cuda_barrier_begin_(uint32_t barrier, uint32_t count) {
+    emulation_at_shared(barrier, 8, 8, "a barrier");
+    emulation_phase phase = {count, count, 0, 0};
+    emulation.phases[emulation_block()][emulation_offset(barrier)] = phase;
+}
+static emulation_phase *emulation_phase_of(int block, uint32_t barrier) {
+    if (block >= emulation.blocks || !emulation.phases[block].count(emulation_offset(barrier)))
+        emulation_fail("a barrier that was not begun", "mbarrier");
+    for (int t = 0; t < emulation.block_threads; t++)
+        if (!(emulation.warps[(block * emulation.block_threads + t) / 32].done >> t % 32 & 1))
+            return &emulation.phases[block][emulation_offset(barrier)];
+    emulation_fail("a barrier of a block that has ended", "mbarrier");
+    return NULL;
+}
+static void mixprec_cuda_barrier_arrive_(uint32_t barrier, uint32_t rank) {
+    emulation_phase *phase = emulation_phase_of((int)rank, barrier);
+    if (!phase->pending)
+        emulation_fail("more arrive than a barrier counts", "mbarrier");
+    phase->pending--;
+    emulation_end_phase((int)rank, emulation_offset(barrier), phase);
+}
+static void mixprec_cuda_barrier_expect_(uint32_t barrier, uint32_t bytes) {
+    emulation_phase_of(emulation_block(), barrier)->bytes += (long)bytes;
+    mixprec_cuda_barrier_arrive_(barrier, (uint32_t)emulation_block());
+}
+static void mixprec_cuda_barrier_wait_(uint32_t barrier, uint32_t parity) {
+    while (emulation_phase_of(emulation_block(), barrier)->parity == parity)
+        emulation_block_on(emulation_offset(barrier));
+}
+/* The copy engine, and what the driver checks of an array. */
+struct alignas(64) mixprec_cuda_map_ {
+    const unsigned char *data;
+    uint64_t size[3], stride[2];
+    uint32_t lines;
+};
+static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const uint64_t (&size)[3],
+                                 const uint64_t (&stride)[2], uint32_t lines) {
+    if ((uintptr_t)data % 16 || stride[0] % 16 || stride[1] % 16 || !lines || lines > 256)
+        return false;
+    for (int i = 0; i < 3; i++)
+        if (!size[i] || size[i] >> 32 || (i < 2 && stride[i] >> 40))
+            return false;
+    map->data = (const unsigned char *)data;
+    memcpy(map->size, size, sizeof size);
+    memcpy(map->stride, stride, sizeof stride);
+    map->lines = lines;
+    return true;
+}
+static void mixprec_cuda_map_copy_(uint32_t to, const mixprec_cuda_map_ *map, uint32_t barrier, int byte, int line,
+                                   int matrix, bool both) {
+    std::vector<unsigned char> data(map->lines * 128u, 0);
+    emulation_at_shared(to, data.size(), 1024, "a box");
+    if (byte < 0 || line < 0 || matrix < 0 || byte % 16)
+        emulation_fail("a box before its array, or at no multiple of 16 bytes", "copy engine");
+    for (uint32_t l = 0; l < map->lines; l++)
+        for (int b = 0; b < 128; b++)
+            if ((uint64_t)(byte + b) < map->size[0] && line + l < map->size[1] && (uint64_t)matrix < map->size[2]) {
+                const unsigned char *from = map->data + (uint64_t)matrix * map->stride[1] +
+                                            (uint64_t)(line + l) * map->stride[0] + (uint64_t)(byte + b);
+                emulation_check_global(from, 1, "copy engine");
+                data[l * 128 + (uint32_t)(b ^ (int)(l % 8) << 4)] = *from;
+            }
+    for (int block = 0; block < emulation.blocks; block++)
+        if (both || block == emulation_block()) {
+            const size_t at = emulation_offset(to);
+            emulation_phase_of(block, barrier);
+            emulation_box box = {emulation.all_shared[block] + at, emulation.all_unpublished[block] + at, data, block,
+                                 emulation_offset(barrier)};
+            memset(box.to, 0xFF, data.size());
+            emulation.boxes.push_back(box);
+        }
+}
 
 static inline uint32_t mixprec_cuda_tf32_(uint32_t bits) {
     if ((bits & 0x7FFFFFFFu) > 0x7F800000u)
