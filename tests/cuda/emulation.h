@@ -862,6 +862,8 @@ static void mixprec_cuda_barrier_arrive_(uint32_t barrier, uint32_t rank) {
         emulation_fail("more arrive than a barrier counts", "mbarrier");
     phase->pending--;
     emulation_end_phase((int)rank, emulation_offset(barrier), phase);
+    if (emulation_random() % 2) /* another warp goes on at once */
+        emulation_swap(&emulation.threads[emulation.now], &emulation.scheduler);
 }
 static void mixprec_cuda_barrier_expect_(uint32_t barrier, uint32_t bytes) {
     emulation_phase_of(emulation_block(), barrier)->bytes += (long)bytes;

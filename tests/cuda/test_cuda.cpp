@@ -1038,6 +1038,66 @@ static void test_gemm_wgmma(void) {
                                       {MIXPREC_I8, MIXPREC_I8, MIXPREC_CUDA_PATH_WGMMA, 0, 90, 4, 4}};
     RUN_GEMMS("wgmma", kinds, 24, 280);
 }
+
+/* Few multiprocessors for many tiles, which all end in the common way: a block goes from one to the next. */
+static void test_gemm_wgmma_tiles(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_I8, MIXPREC_F32},
+                               c_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16};
+    for (int trial = 0; trial < (test_quick ? 12 : 60); trial++) {
+        const mixprec_dtype type = types[trial % 5],
+                            c_type = type == MIXPREC_I8 ? MIXPREC_F32 : c_types[random_u32() % 3];
+        const size_t m = 300, n = random_u32() % 2 ? 520 : 1028, k = 16 * (1 + random_u32() % 20);
+        const bool trans_a = size_of(type) == 2 && random_u32() % 2, narrow = type == MIXPREC_F32 || type == MIXPREC_I8,
+                   trans_b = narrow || random_u32() % 2;
+        matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2, true, true),
+               b = make_matrix(type, trans_b ? n : k, trans_b ? k : n, 2, true, true),
+               c = make_matrix(c_type, m, n, 2, true, false);
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        float *scale_a, *scale_b, *bias = (float *)memory(n * 4);
+        double alpha = random_u32() % 2 ? 1 : -0.5;
+        void *before = malloc(c.bytes);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 1 + (int)(random_u32() % 7), true);
+#endif
+        options.path = has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_AUTO;
+        d.m = m, d.n = n, d.k = k, d.batch = 1 + random_u32() % 2, d.alpha = &alpha;
+        c.count = d.batch;
+        d.trans_a = trans_a ? MIXPREC_TRANS : MIXPREC_NO_TRANS, d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.a = a.data, d.a_type = type, d.lda = a.ld, d.stride_a = d.batch == 2 && random_u32() % 2 ? a.stride : 0;
+        d.b = b.data, d.b_type = type, d.ldb = b.ld, d.stride_b = d.batch == 2 && random_u32() % 2 ? b.stride : 0;
+        d.c = c.data, d.c_type = c_type, d.ldc = c.ld, d.stride_c = c.stride;
+        d.native = type == MIXPREC_F32 || (type == MIXPREC_E4M3 && trans_b && random_u32() % 2);
+        d.scale_a = make_scales(a.rows, a.columns, (int)(random_u32() % 2), &scale_a);
+        d.scale_b = make_scales(b.rows, b.columns, (int)(random_u32() % 3) ? 0 : trans_b ? 2 : 3, &scale_b);
+        if (random_u32() % 2) {
+            d.bias = bias, d.bias_type = c_types[random_u32() % 3];
+            for (size_t i = 0; i < n; i++)
+                put(bias, d.bias_type, i, random_unit() - 0.5);
+        }
+        d.activation = random_u32() % 2 ? MIXPREC_ACTIVATION_RELU : MIXPREC_ACTIVATION_NONE;
+        if (random_u32() % 3 == 0)
+            d.row_begin = 8 * (random_u32() % 8), d.row_end = d.row_begin + 140 + random_u32() % 90;
+        memcpy(before, c.data, c.bytes);
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "tiles: %s", mixprec_cuda_last_error());
+        finish();
+        check_gemm("tiles", &d, &a, &b, &c, before, d.native ? 0x1p-11 : 0);
+        free(before);
+        release(a.data);
+        release(b.data);
+        release(c.data);
+        release(bias);
+        if (scale_a)
+            release(scale_a);
+        if (scale_b)
+            release(scale_b);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
@@ -2585,6 +2645,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, fp8 and int8", test_gemm_mma_8},
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
         {"cuda: GEMM, wgmma", test_gemm_wgmma},
+        {"cuda: GEMM, wgmma, tile after tile", test_gemm_wgmma_tiles},
         {"cuda: GEMM, mma.sync, every layout", test_gemm_layouts},
         {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
