@@ -2770,19 +2770,19 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 
 /* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
    neighbouring threads have neighbouring elements. A thread stays in its column of what is contiguous: rows and depth
-   divide `threads`, or are a multiple. These are the threads of the block, or a warpgroup. */
-template <int rows, int depth, int threads, class Put>
+   divide `threads`, or are a multiple. These are all of the block or, `part`, a warpgroup of it. */
+template <int rows, int depth, int threads, bool part = false, class Put>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_for_each_element_(const mixprec_cuda_operand_ &x, size_t row0, size_t k0,
                                                       size_t k_end, Put put) {
     const bool along_k = x.k_step == 1;
     const int width = rows < threads ? rows : threads; /* of what is contiguous along rows, at a time */
-    const int t = (int)threadIdx.x % threads, r_step = along_k ? threads / depth : 0,
-              p_step = along_k ? 0 : threads / width;
+    const int t = part ? (int)threadIdx.x % threads : (int)threadIdx.x;
+    const int r_step = along_k ? threads / depth : 0, p_step = along_k ? 0 : threads / width;
     const int r_end = x.rows - row0 < (size_t)rows ? (int)(x.rows - row0) : rows;
     const int p_end = k_end - k0 < (size_t)depth ? (int)(k_end - k0) : depth;
     const size_t step = r_step * x.row_step + p_step * x.k_step;
 #pragma unroll 1
-    for (int first = 0; first < (along_k ? 1 : rows); first += width) {
+    for (int first = 0; first < (along_k || rows == width ? 1 : rows); first += width) {
         int r = along_k ? t / depth : first + t % width, p = along_k ? t % depth : t / width;
         size_t i = (row0 + r) * x.row_step + (k0 + p) * x.k_step;
 #pragma unroll 4
@@ -3095,7 +3095,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_mma_prepare_(uint32_t (&to)[4 * steps], cons
 /* How a thread copies its part of one operand, 128 bytes of k at a time: 16 bytes in each of `count` lines, where base
    and leading dimension allow and no chunk ends within them; else element by element. What lies outside becomes
    zero. `panels`: lines of k are cut into panels of 128 bytes, which follow each other. */
-template <int bytes, bool lines_are_k, int rows, int threads, bool panels = false> struct mixprec_cuda_mma_copy_ {
+template <int bytes, bool lines_are_k, int rows, int threads, bool panels = false, bool part = false>
+struct mixprec_cuda_mma_copy_ {
     enum {
         depth = 128 / bytes,
         per_chunk = 16 / bytes,
@@ -3118,7 +3119,7 @@ template <int bytes, bool lines_are_k, int rows, int threads, bool panels = fals
         return (uint32_t)(l * line_bytes + chunk * 16 + (panels ? chunk / 8 * (depth - 1) * 128 : 0));
     }
     __device__ __forceinline__ void begin(const mixprec_cuda_operand_ &x, const char *base, size_t row0, size_t k0) {
-        const int t = (int)threadIdx.x % threads, chunk = t % chunks;
+        const int t = part ? (int)threadIdx.x % threads : (int)threadIdx.x, chunk = t % chunks;
         size_t step = (lines_are_k ? x.k_step : x.row_step) * bytes, left = x.rows - row0;
         line = t / chunks;
         fast = ((uintptr_t)base | step) % 16 == 0 && (lines_are_k ? x.row_step : x.k_step) == 1 &&
@@ -3144,7 +3145,7 @@ template <int bytes, bool lines_are_k, int rows, int threads, bool panels = fals
             return;
         }
         unsigned char *target = mixprec_cuda_shared_() + (tile - mixprec_cuda_shared_address_(mixprec_cuda_shared_()));
-        mixprec_cuda_for_each_element_<rows, depth, threads>(
+        mixprec_cuda_for_each_element_<rows, depth, threads, part>(
             x, row0, k_end - k_left, k_end, [=](int r, int p, size_t i, bool exists) {
                 int l = lines_are_k ? p : r, element = lines_are_k ? r : p;
                 uint32_t at = place(l, element / per_chunk) + element % per_chunk * bytes;
@@ -3305,7 +3306,9 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
             *(float2 *)to = make_float2((float)sums[t / 2][first][t % 2 * 2 + e],
                                         (float)sums[t / 2][first + b_way - 1][t % 2 * 2 + (b_way == 1 ? 1 : e)]);
         }
-    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_MMA_BYTES_(columns)>(g, place);
+    /* the place once more: kept in registers it makes sm_120's ptxas spill */
+    mixprec_cuda_end_<rows, columns, threads, MIXPREC_CUDA_MMA_BYTES_(columns)>(
+        g, mixprec_cuda_place_of_(g, rows, columns, blockIdx.x, blockIdx.z));
 }
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
@@ -3506,8 +3509,8 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         const uint32_t lag = stages / 2;        /* copies under way */
         uint32_t filled = 0, filled_parity = 0; /* the stage to copy to: `lag` before `stage`, which is published */
         for_each_tile([&](const mixprec_cuda_place_ &place) {
-            mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, 128, a_lines_are_k> copy_a;
-            mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, 128, b_lines_are_k> copy_b;
+            mixprec_cuda_mma_copy_<mma::bytes, a_lines_are_k, rows, 128, a_lines_are_k, true> copy_a;
+            mixprec_cuda_mma_copy_<mma::bytes, b_lines_are_k, columns, 128, b_lines_are_k, true> copy_b;
             const size_t batch = mixprec_cuda_batch_of_(g, place.z);
             const char *a = mixprec_cuda_base_(g.a, batch, mma::bytes), *b = mixprec_cuda_base_(g.b, batch, mma::bytes);
             const uint32_t copies = copies_of(place);

@@ -336,9 +336,9 @@ struct cudaLaunchConfig_t {
 /* The device that the emulation pretends to be; tests set it. */
 static struct {
     int major, minor, compiled, multiprocessors, shared_bytes;
-    bool wgmma;
-    cudaError_t error; /* what every call returns, to test errors */
-} emulation_device = {9, 0, 90, 4, 232448, false, cudaSuccess};
+    bool wgmma, no_maps; /* no_maps: the copy engine refuses every array */
+    cudaError_t error;   /* what every call returns, to test errors */
+} emulation_device = {9, 0, 90, 4, 232448, false, false, cudaSuccess};
 #define MIXPREC_CUDA_EMULATED_ARCH (emulation_device.compiled * 10)
 
 static inline const char *cudaGetErrorString(cudaError_t error) {
@@ -881,7 +881,7 @@ struct alignas(64) mixprec_cuda_map_ {
 };
 static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const uint64_t (&size)[3],
                                  const uint64_t (&stride)[2], uint32_t lines) {
-    if ((uintptr_t)data % 16 || stride[0] % 16 || stride[1] % 16 || !lines || lines > 256)
+    if (emulation_device.no_maps || (uintptr_t)data % 16 || stride[0] % 16 || stride[1] % 16 || !lines || lines > 256)
         return false;
     for (int i = 0; i < 3; i++)
         if (!size[i] || size[i] >> 32 || (i < 2 && stride[i] >> 40))

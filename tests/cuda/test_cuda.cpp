@@ -1061,6 +1061,7 @@ static void test_gemm_wgmma_tiles(void) {
         memset(&options, 0, sizeof options);
 #ifndef TEST_ON_DEVICE
         pretend_device(90, 1 + (int)(random_u32() % 7), true);
+        emulation_device.no_maps = random_u32() % 3 == 0;
 #endif
         options.path = has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_AUTO;
         d.m = m, d.n = n, d.k = k, d.batch = 1 + random_u32() % 2, d.alpha = &alpha;
@@ -1096,6 +1097,7 @@ static void test_gemm_wgmma_tiles(void) {
     }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
+    emulation_device.no_maps = false;
 #endif
 }
 static void test_gemm_tf32(void) {
