@@ -1039,23 +1039,25 @@ static void test_gemm_wgmma(void) {
     RUN_GEMMS("wgmma", kinds, 24, 280);
 }
 
-/* Few multiprocessors for many tiles, which all end in the common way: a block goes from one to the next. */
+/* Few multiprocessors for many tiles, which all end in the common way, so that a block goes from one to the next; or in
+   one that differs in a single point. */
 static void test_gemm_wgmma_tiles(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_I8, MIXPREC_F32},
                                c_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16};
-    for (int trial = 0; trial < (test_quick ? 12 : 60); trial++) {
+    for (int trial = 0; trial < (test_quick ? 12 : 100); trial++) {
         const mixprec_dtype type = types[trial % 5],
                             c_type = type == MIXPREC_I8 ? MIXPREC_F32 : c_types[random_u32() % 3];
-        const size_t m = 300, n = random_u32() % 2 ? 520 : 1028, k = 16 * (1 + random_u32() % 20);
+        const int other = (int)(random_u32() % 16); /* 0 to 7: what is not common */
+        const size_t m = 300, n = random_u32() % 2 ? 520 : other == 0 ? 1030 : 1028, k = 16 * (1 + random_u32() % 20);
         const bool trans_a = size_of(type) == 2 && random_u32() % 2, narrow = type == MIXPREC_F32 || type == MIXPREC_I8,
                    trans_b = narrow || random_u32() % 2;
         matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2, true, true),
                b = make_matrix(type, trans_b ? n : k, trans_b ? k : n, 2, true, true),
-               c = make_matrix(c_type, m, n, 2, true, false);
+               c = make_matrix(c_type, m, n, 2, other != 1, true);
         mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
-        float *scale_a, *scale_b, *bias = (float *)memory(n * 4);
-        double alpha = random_u32() % 2 ? 1 : -0.5;
+        float *scale_a, *scale_b, *bias = (float *)memory(n * 4), *coefficient = (float *)memory(8);
+        double alpha = random_u32() % 2 ? 1 : -0.5, beta = other == 2 || other == 3 ? 0.75 : 0;
         void *before = malloc(c.bytes);
         memset(&d, 0, sizeof d);
         memset(&options, 0, sizeof options);
@@ -1064,32 +1066,44 @@ static void test_gemm_wgmma_tiles(void) {
         emulation_device.no_maps = random_u32() % 3 == 0;
 #endif
         options.path = has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_AUTO;
-        d.m = m, d.n = n, d.k = k, d.batch = 1 + random_u32() % 2, d.alpha = &alpha;
+        d.m = m, d.n = n, d.k = k, d.batch = 1 + random_u32() % 2, d.alpha = &alpha, d.beta = &beta;
         c.count = d.batch;
         d.trans_a = trans_a ? MIXPREC_TRANS : MIXPREC_NO_TRANS, d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
         d.a = a.data, d.a_type = type, d.lda = a.ld, d.stride_a = d.batch == 2 && random_u32() % 2 ? a.stride : 0;
         d.b = b.data, d.b_type = type, d.ldb = b.ld, d.stride_b = d.batch == 2 && random_u32() % 2 ? b.stride : 0;
         d.c = c.data, d.c_type = c_type, d.ldc = c.ld, d.stride_c = c.stride;
         d.native = type == MIXPREC_F32 || (type == MIXPREC_E4M3 && trans_b && random_u32() % 2);
-        d.scale_a = make_scales(a.rows, a.columns, (int)(random_u32() % 2), &scale_a);
-        d.scale_b = make_scales(b.rows, b.columns, (int)(random_u32() % 3) ? 0 : trans_b ? 2 : 3, &scale_b);
+        d.scale_a = make_scales(a.rows, a.columns, other == 4 ? (trans_a ? 3 : 2) : (int)(random_u32() % 2), &scale_a);
+        const int form = (int)(random_u32() % 3);
+        d.scale_b = make_scales(b.rows, b.columns, form < 2 ? form : trans_b ? 2 : 3, &scale_b);
         if (random_u32() % 2) {
-            d.bias = bias, d.bias_type = c_types[random_u32() % 3];
+            d.bias = bias, d.bias_type = other == 6 ? MIXPREC_E4M3 : c_types[random_u32() % 3];
             for (size_t i = 0; i < n; i++)
                 put(bias, d.bias_type, i, random_unit() - 0.5);
         }
-        d.activation = random_u32() % 2 ? MIXPREC_ACTIVATION_RELU : MIXPREC_ACTIVATION_NONE;
+        if (d.scale_b.block_rows + d.scale_b.block_columns && other == 5)
+            (trans_b ? d.scale_b.block_rows : d.scale_b.block_columns) = 24;
+        d.activation = other == 7         ? MIXPREC_ACTIVATION_SILU
+                       : random_u32() % 2 ? MIXPREC_ACTIVATION_RELU
+                                          : MIXPREC_ACTIVATION_NONE;
+        coefficient[0] = (float)alpha, coefficient[1] = (float)beta;
+        if (other == 3 || random_u32() % 4 == 0)
+            options.alpha = coefficient;
+        if (other == 3)
+            options.beta = coefficient + 1, beta = 0;
         if (random_u32() % 3 == 0)
             d.row_begin = 8 * (random_u32() % 8), d.row_end = d.row_begin + 140 + random_u32() % 90;
         memcpy(before, c.data, c.bytes);
         CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "tiles: %s", mixprec_cuda_last_error());
         finish();
+        beta = (double)coefficient[1];
         check_gemm("tiles", &d, &a, &b, &c, before, d.native ? 0x1p-11 : 0);
         free(before);
         release(a.data);
         release(b.data);
         release(c.data);
         release(bias);
+        release(coefficient);
         if (scale_a)
             release(scale_a);
         if (scale_b)
