@@ -2639,15 +2639,15 @@ struct mixprec_cuda_columns_ {
 };
 
 /* What is common, whole rows of f32, f16 or bf16 without beta, and no activation but ReLU, without a branch: row r and
-   every step-th after it of a tile whose rows are `pitch` floats. Through put() f16 products of 4096 ran at 473 TFLOP/s
-   on an H200, so at 561. */
+   every step-th after it of a tile whose rows are `pitch` floats. `plain`: nothing is to be done with the sums. Through
+   put() f16 products of 4096 ran at 473 TFLOP/s on an H200, so at 561. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
     return !four.nothing && !four.rows_scaled && four.beta == 0 && four.activation <= MIXPREC_ACTIVATION_RELU &&
            four.count == 4 && four.triangle == MIXPREC_FULL &&
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
 }
-template <int type, bool plain = false>
+template <int type, bool plain>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
                                                    size_t row0, int r, int last, int step) {
     const size_t stride = step * four.pitch;
@@ -2669,6 +2669,18 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &
             *(uint2 *)(void *)to = make_uint2(mixprec_cuda_cvt_pair_(v[0], v[1], (mixprec_dtype)type),
                                               mixprec_cuda_cvt_pair_(v[2], v[3], (mixprec_dtype)type));
     }
+}
+
+template <bool plain>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_as_(const mixprec_cuda_columns_ &four, mixprec_dtype type,
+                                                      const float *tile, int pitch, size_t row0, int r, int last,
+                                                      int step) {
+    if (type == MIXPREC_F32)
+        mixprec_cuda_finish_simple_<MIXPREC_F32, plain>(four, tile, pitch, row0, r, last, step);
+    else if (type == MIXPREC_F16)
+        mixprec_cuda_finish_simple_<MIXPREC_F16, plain>(four, tile, pitch, row0, r, last, step);
+    else
+        mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step);
 }
 
 /* Which tile, product and part of k a block has: tile `tile` of part z of the launch. */
@@ -2725,13 +2737,8 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     four.begin(g, column, mixprec_cuda_batch_of_(g, z));
     row0 += g.row_begin;
     if (mixprec_cuda_is_simple_(four)) {
-        const int r = (int)threadIdx.x / fours;
-        if (four.type == MIXPREC_F32)
-            mixprec_cuda_finish_simple_<MIXPREC_F32>(four, tile, columns + 8, row0, r, last, step);
-        else if (four.type == MIXPREC_F16)
-            mixprec_cuda_finish_simple_<MIXPREC_F16>(four, tile, columns + 8, row0, r, last, step);
-        else
-            mixprec_cuda_finish_simple_<MIXPREC_BF16>(four, tile, columns + 8, row0, r, last, step);
+        mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, columns + 8, row0, (int)threadIdx.x / fours, last,
+                                              step);
         return;
     }
 #pragma unroll 1
@@ -3470,9 +3477,6 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         stage = stage + 1 == stages ? 0 : stage + 1;
         parity ^= stage == 0;
     }
-    __device__ __forceinline__ void wait_empty() const {
-        mixprec_cuda_barrier_wait_(empty + stage * 8, parity ^ 1);
-    }
 
     /* One operand's part of a stage, of `count` rows from `row` on, by the copy engine. */
     template <bool lines_are_k, int count>
@@ -3494,7 +3498,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
 #pragma unroll 1
             for (uint32_t i = copies_of(place); i > 0; i--, k += depth) {
                 const uint32_t to = at(stage), b_to = to + rows * 128;
-                wait_empty();
+                mixprec_cuda_barrier_wait_(empty + stage * 8, parity ^ 1);
                 mixprec_cuda_barrier_expect_(full + stage * 8, stage_bytes);
                 bring<a_lines_are_k, rows>(to, g.a_map, g.row_begin + place.row, k, a_batch, false);
                 if (g.cluster == 2)
@@ -3630,8 +3634,8 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         return (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_) +
                which * 512;
     }
-    /* The scales and the bias of a tile's columns, while it is multiplied. Its table is that of the tile before the last,
-       which all have ended: this thread has waited in the last one's end until all had begun that. */
+    /* The scales and the bias of a tile's columns, while it is multiplied. The table was that of the tile before the
+       last one, which all have ended: in the last one's end this thread has waited until all had begun it. */
     __device__ __forceinline__ void prepare_columns(size_t column, uint32_t which) const {
         const int t = (int)threadIdx.x;
         float scale = 1.0f, bias = -0.0f;
@@ -3694,26 +3698,16 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                             make_float2((float)sums[part * 16 + i], (float)sums[part * 16 + i + 1]);
             __syncwarp();
             const bool exists = place.column + q * 32 + c < g.n;
-            if (exists && plain) {
-                if (type == MIXPREC_F32)
-                    mixprec_cuda_finish_simple_<MIXPREC_F32, true>(four, tile + c, 40, row0, r, last, 4);
-                else if (type == MIXPREC_F16)
-                    mixprec_cuda_finish_simple_<MIXPREC_F16, true>(four, tile + c, 40, row0, r, last, 4);
-                else
-                    mixprec_cuda_finish_simple_<MIXPREC_BF16, true>(four, tile + c, 40, row0, r, last, 4);
-            } else if (exists) {
+            if (exists && plain)
+                mixprec_cuda_finish_simple_as_<true>(four, type, tile + c, 40, row0, r, last, 4);
+            else if (exists) {
                 const float *at = column_table(which) + q * 32 + c;
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     four.scale[e] = four.nothing ? 1.0f : at[e];
                     four.bias[e] = at[256 + e];
                 }
-                if (type == MIXPREC_F32)
-                    mixprec_cuda_finish_simple_<MIXPREC_F32>(four, tile + c, 40, row0, r, last, 4);
-                else if (type == MIXPREC_F16)
-                    mixprec_cuda_finish_simple_<MIXPREC_F16>(four, tile + c, 40, row0, r, last, 4);
-                else
-                    mixprec_cuda_finish_simple_<MIXPREC_BF16>(four, tile + c, 40, row0, r, last, 4);
+                mixprec_cuda_finish_simple_as_<false>(four, type, tile + c, 40, row0, r, last, 4);
             }
             four.c += 32 * size;
         }
