@@ -618,11 +618,14 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 
 #define MIXPREC_CUDA_DEV_ static __device__ __forceinline__
 
-/* Kernels read their large parameters where they are. clang before 20 does not know the attribute. */
+/* Kernels read their large parameters where they are, and the copy engine its maps. clang before 20 does not know the
+   attribute. */
 #if defined(__clang__) && defined(__CUDA__) && __clang_major__ < 20
 #define MIXPREC_CUDA_PARAMETER_
+#define MIXPREC_CUDA_HAS_MAPS_ 0
 #else
 #define MIXPREC_CUDA_PARAMETER_ __grid_constant__
+#define MIXPREC_CUDA_HAS_MAPS_ (CUDART_VERSION >= 12000)
 #endif
 /* The architecture being compiled for. */
 #if defined(__CUDA_ARCH__)
@@ -983,10 +986,16 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_wait_(uint32_t barrier, uint32_t par
 /* The copy engine. It takes boxes of 128 bytes x `lines` from an array of three dimensions, whose sizes and whose
    distances from line to line and from matrix to matrix are in bytes, lines and matrices, and lays them down swizzled
    as wgmma wants them. What is outside of the array becomes 0. */
+#if MIXPREC_CUDA_HAS_MAPS_
 typedef CUtensorMap mixprec_cuda_map_;
+#else
+typedef struct mixprec_cuda_map_ {
+    uint64_t none;
+} mixprec_cuda_map_;
+#endif
 static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const uint64_t (&size)[3],
                                  const uint64_t (&stride)[2], uint32_t lines) {
-#if CUDART_VERSION >= 12000
+#if MIXPREC_CUDA_HAS_MAPS_
     typedef CUresult (*encode_function)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                                         const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
                                         CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
@@ -4904,6 +4913,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 
 #undef MIXPREC_CUDA_DEV_
 #undef MIXPREC_CUDA_PARAMETER_
+#undef MIXPREC_CUDA_HAS_MAPS_
 #undef MIXPREC_CUDA_ARCH_
 #undef MIXPREC_CUDA_HAS_FP8_
 #undef MIXPREC_CUDA_HAS_LARGE_TILE_

@@ -9,8 +9,9 @@
        reads find NaN behind the end, too, and plain writes there are found when the block has ended. cp.async fills its
        target with NaN at once and brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a barrier that a thread left out, ends the program.
-     - The two blocks of a cluster run at the same time. What the copy engine brings fills its target with NaN at once and
-       comes at a time that is drawn; it must not be sent to a block that has ended.
+     - The two blocks of a cluster run at the same time. What the copy engine brings fills its target with NaN at once
+       and comes at a time that is drawn; it must not be sent to a block that has ended. Who
+       arrives at a barrier may be held up there.
      - wgmma reads shared memory at once, or as late as the wait for it: which is drawn. Its sums must have been fenced;
        bytes that cp.async has brought or mixprec_cuda_wgmma_put_ has written must have been published (plain stores are
        not tracked).
