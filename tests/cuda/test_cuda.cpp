@@ -1109,6 +1109,34 @@ static void test_gemm_wgmma_tiles(void) {
         if (scale_b)
             release(scale_b);
     }
+    for (int round = MIXPREC_ROUND_NEAREST_EVEN; round < MIXPREC_ROUND_STOCHASTIC; round++) { /* 1 + 2^-12 to f16 */
+        matrix x = make_matrix(MIXPREC_F16, 64, 16, 1, true, false),
+               c = make_matrix(MIXPREC_F16, 64, 64, 1, true, false);
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        const double alpha = 1 + 0x1p-12;
+        int wrong = 0;
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        for (size_t e = 0; e < 64 * 16; e++)
+            put(x.data, MIXPREC_F16, e / 16 * x.ld + e % 16, e % 16 == 0);
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, true);
+#endif
+        options.path = has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_AUTO;
+        d.m = d.n = 64, d.k = 16, d.trans_b = MIXPREC_TRANS, d.alpha = &alpha, d.round = (mixprec_round)round;
+        d.a = d.b = x.data, d.c = c.data, d.lda = d.ldb = x.ld, d.ldc = c.ld;
+        d.a_type = d.b_type = d.c_type = MIXPREC_F16;
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "rounding: %s", mixprec_cuda_last_error());
+        finish();
+        for (size_t e = 0; e < 64 * 64; e++)
+            wrong += value_at(c.data, MIXPREC_F16, e / 64 * c.ld + e % 64) !=
+                     mixprec_decode(mixprec_encode(alpha, MIXPREC_F16, (mixprec_round)round, MIXPREC_OVERFLOW_IEEE, 0),
+                                    MIXPREC_F16);
+        CHECK(!wrong, "rounding mode %d: %d elements wrong", round, wrong);
+        release(x.data);
+        release(c.data);
+    }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
     emulation_device.no_maps = false;
