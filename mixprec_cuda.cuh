@@ -4560,6 +4560,14 @@ static bool mixprec_cuda_are_gemm_types_(mixprec_dtype a, mixprec_dtype b, mixpr
                                                 (mixprec_cuda_is_compute_type_(a) && mixprec_cuda_is_compute_type_(b)));
 }
 
+/* How many products of a batch a launch takes: the grid's third dimension and the number of all tiles are limited. */
+static size_t mixprec_cuda_chunk_of_(size_t batch, size_t tiles, size_t splits) {
+    size_t most = 65535 / splits;
+    if (tiles && most > INT32_MAX / 2 / tiles / splits)
+        most = INT32_MAX / 2 / tiles / splits;
+    return batch < most ? batch : most;
+}
+
 /* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
    device last. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
@@ -4739,9 +4747,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
             splits = (d.k + g->split_depth - 1) / g->split_depth;
         }
     }
-    plan->chunk = 65535 / splits < plan->batch ? 65535 / splits : plan->batch;
-    if (tiles && plan->chunk > INT32_MAX / 2 / tiles / splits)
-        plan->chunk = INT32_MAX / 2 / tiles / splits;
+    plan->chunk = mixprec_cuda_chunk_of_(plan->batch, tiles, splits);
     plan->workspace = 0;
     if (splits > 1) {
         if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk - 3)
@@ -4865,9 +4871,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         else {
             g.splits = 1;
             g.split_depth = g.k;
-            plan.chunk = plan.batch < 65535 ? plan.batch : 65535;
-            if (plan.chunk > INT32_MAX / 2 / g.tiles_m / g.tiles_n)
-                plan.chunk = INT32_MAX / 2 / g.tiles_m / g.tiles_n;
+            plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
         }
     }
     g.cluster = 1;

@@ -10,8 +10,8 @@
        target with NaN at once and brings the data no earlier than the wait.
      - A warp operation that not all lanes reach, or a barrier that a thread left out, ends the program.
      - The two blocks of a cluster run at the same time. What the copy engine brings fills its target with NaN at once
-       and comes at a time that is drawn; it must not be sent to a block that has ended. Who
-       arrives at a barrier may be held up there.
+       and comes at a time that is drawn; it must not be sent to a block that has ended. Who arrives
+       at a barrier may be held up there.
      - wgmma reads shared memory at once, or as late as the wait for it: which is drawn. Its sums must have been fenced;
        bytes that cp.async has brought or mixprec_cuda_wgmma_put_ has written must have been published (plain stores are
        not tracked).
@@ -376,7 +376,6 @@ static inline cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cu
     return emulation_device.error;
 }
 
-/* A box of the copy engine arrives. */
 static void emulation_end_phase(int block, uint32_t barrier, emulation_phase *phase) {
     if (phase->pending || phase->bytes)
         return;
@@ -384,6 +383,7 @@ static void emulation_end_phase(int block, uint32_t barrier, emulation_phase *ph
     phase->pending = phase->count;
     emulation_blocked(block * emulation.block_threads, (block + 1) * emulation.block_threads, barrier, true);
 }
+/* A box of the copy engine arrives. */
 static void emulation_bring(size_t which) {
     emulation_box box = emulation.boxes[which];
     emulation.boxes.erase(emulation.boxes.begin() + (long)which);
