@@ -1137,6 +1137,37 @@ static void test_gemm_wgmma_tiles(void) {
         release(x.data);
         release(c.data);
     }
+    for (int device = 0; device < 2; device++) { /* alpha is 0: no scale is looked at, C is the bias */
+        matrix x = make_matrix(MIXPREC_F16, 64, 16, 1, true, true),
+               c = make_matrix(MIXPREC_F32, 64, 64, 1, true, false);
+        float *values = (float *)memory(130 * sizeof(float)); /* scale of A, alpha, scales of B's columns, bias */
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        const double alpha = device;
+        int wrong = 0;
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        values[0] = (float)INFINITY, values[1] = 0;
+        for (int e = 0; e < 64; e++)
+            values[2 + e] = (float)NAN, values[66 + e] = (float)(e + 1);
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, true);
+#endif
+        options.path = has_wgmma() ? MIXPREC_CUDA_PATH_WGMMA : MIXPREC_CUDA_PATH_AUTO;
+        options.alpha = device ? values + 1 : NULL;
+        d.m = d.n = 64, d.k = 16, d.trans_b = MIXPREC_TRANS, d.alpha = &alpha, d.bias = values + 66;
+        d.scale_a.values = values, d.scale_b.values = values + 2, d.scale_b.block_rows = 1;
+        d.a = d.b = x.data, d.c = c.data, d.lda = d.ldb = x.ld, d.ldc = c.ld;
+        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "alpha 0: %s", mixprec_cuda_last_error());
+        finish();
+        for (size_t e = 0; e < 64 * 64; e++)
+            wrong += value_at(c.data, MIXPREC_F32, e / 64 * c.ld + e % 64) != (double)(e % 64 + 1);
+        CHECK(!wrong, "alpha 0, from the %s: %d elements wrong", device ? "device" : "host", wrong);
+        release(x.data);
+        release(c.data);
+        release(values);
+    }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
     emulation_device.no_maps = false;
