@@ -14242,6 +14242,24 @@ MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *nor
     return block;
 }
 
+/* Is a tensor likely in no cache but the last, in segments too short and too far apart for a CPU to see them coming? */
+MIXPREC_INLINE int mixprec_is_scattered_(const mixprec_norm_ *norm, const mixprec_tensor_ *t) {
+    const mixprec_group_ *g = &norm->group;
+    return g->segments > 1 && g->segments * g->stride >= ((size_t)1 << 20) / mixprec_size_of_(t->type);
+}
+/* If so, asks for n elements as far in the segment four after that of `position` and `index`, perhaps of the next
+   group. From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its
+   gradients 4.4 for 10 (f32, Zen 4). */
+enum { MIXPREC_SEGMENTS_AHEAD_ = 4 };
+MIXPREC_INLINE void mixprec_fetch_segment_(const mixprec_tensor_ *t, const mixprec_norm_ *norm, size_t position,
+                                           size_t index, size_t n) {
+    const mixprec_group_ *g = &norm->group;
+    const size_t ahead = mixprec_min_(MIXPREC_SEGMENTS_AHEAD_, g->segments);
+    const int ends = position / g->length + ahead >= g->segments;
+    if (mixprec_is_scattered_(norm, t))
+        mixprec_fetch_(t, index + ahead * g->stride - (ends ? g->segments * g->stride - norm->step : 0), n);
+}
+
 /* The variance of a group and, unless this is RMS norm, its mean in f64 throughout: where f32 has no range for them. */
 MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixprec_group_ *g, float *mean,
                                           double *variance) {
@@ -14463,7 +14481,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
                 }
                 for (j = 0; j < count; j += part, a.x += part, a.y += part) {
                     part = mixprec_min_(count - j, MIXPREC_BLOCK_);
-                    mixprec_fetch_(&norm->y, index + j, part);
+                    if (!round) {
+                        mixprec_fetch_(&norm->y, index + j, part);
+                        mixprec_fetch_segment_(&norm->x, norm, i, index + j, part);
+                    }
                     if (norm->centred)
                         mixprec_add_terms_(lanes, MIXPREC_DEVIATIONS_, &a, part);
                     else
@@ -14628,7 +14649,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 count = mixprec_group_block_(&layout, i, &index);
                 a.x = mixprec_kept_view_(keeps ? x_buffer + i : x_buffer, &norm->x, index, count, keeps && pass);
                 a.y = mixprec_kept_view_(dy_block, &norm->dy, index, count, keeps && pass);
+                if (!pass && norm->dx.data && (norm->dx.type != MIXPREC_F32 || mixprec_is_scattered_(norm, &norm->dx)))
+                    mixprec_fetch_(&norm->dx, index, count);
                 if (!pass && norm->by_group) {
+                    mixprec_fetch_segment_(&norm->x, norm, i, index, count);
+                    mixprec_fetch_segment_(&norm->dy, norm, i, index, count);
                     mixprec_add_terms_(lanes, MIXPREC_GRADIENTS_, &a, count);
                     continue;
                 }
@@ -14636,8 +14661,6 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 if (!pass) {
                     float *dbeta = norm->dbeta ? norm->dbeta + i : NULL;
                     float *dgamma = norm->dgamma ? norm->dgamma + i : NULL;
-                    if (norm->dx.data && norm->dx.type != MIXPREC_F32)
-                        mixprec_fetch_(&norm->dx, index, count);
                     a.dbeta = mixprec_norm_sums_(dbeta_buffer, dbeta, count);
                     a.dgamma = mixprec_norm_sums_(dgamma_buffer, dgamma, count);
                     mixprec_add_terms_(lanes, MIXPREC_ROW_GRADIENTS_, &a, count);
