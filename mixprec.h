@@ -13740,8 +13740,11 @@ MIXPREC_INLINE const float *mixprec_kept_view_(float *block, const mixprec_tenso
 /* sum = x + y, n numbers, and nothing beyond them. */
 MIXPREC_FORCE_INLINE_ void mixprec_add_floats_(float *sum, const float *x, const float *y, size_t n) {
     const size_t whole = n / MIXPREC_FLOATS_ * MIXPREC_FLOATS_;
-    size_t j;
-    for (j = 0; j < whole; j += MIXPREC_FLOATS_)
+    size_t i, j;
+    for (i = 0; i + 32 <= n; i += 32) /* a loop of one vector takes 60 % longer where it lies in two lines (Zen 4) */
+        MIXPREC_UNROLL_ for (j = i; j < i + 32; j += MIXPREC_FLOATS_)
+            MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
+    for (j = i; j < whole; j += MIXPREC_FLOATS_)
         MIXPREC_STORE_(sum + j, MIXPREC_LOAD_(x + j) + MIXPREC_LOAD_(y + j));
     for (; j < n; j++)
         sum[j] = x[j] + y[j];
@@ -14151,12 +14154,19 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kerne
 }
 MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixprec_softmax_ *s), (kernels, s))
 
+/* dx = (dy - along) y */
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_gradient_(float *dx, const float *dy, const float *y, float along) {
+    mixprec_floats_ z;
+    MIXPREC_SUM_(z, MIXPREC_LOAD_(dy), -along);
+    MIXPREC_PRODUCT_(z, z, MIXPREC_LOAD_(y));
+    MIXPREC_STORE_(dx, z);
+}
 MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernels_ *kernels, mixprec_tensor_ dx,
                                                             mixprec_tensor_ dy, mixprec_tensor_ y, const int32_t *valid,
                                                             size_t rows, size_t columns) {
     float dy_buffer[MIXPREC_KEPT_], y_buffer[MIXPREC_KEPT_], *to;
     mixprec_addends_ a;
-    size_t row, i, j, count;
+    size_t row, i, j, k, count;
     int pass;
     (void)kernels;
     for (row = 0; row < rows; row++) {
@@ -14174,12 +14184,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_softmax_backward_run_as_(const mixprec_kernel
                     mixprec_add_terms_(lanes, MIXPREC_PRODUCTS_, &a, count);
                     continue;
                 }
-                for (j = 0; j < count; j += MIXPREC_FLOATS_) {
-                    mixprec_floats_ z;
-                    MIXPREC_SUM_(z, MIXPREC_LOAD_(a.x + j), -along);
-                    MIXPREC_PRODUCT_(z, z, MIXPREC_LOAD_(a.y + j));
-                    MIXPREC_STORE_(to + j, z);
-                }
+                for (j = 0; j + 32 <= count; j += 32)
+                    MIXPREC_UNROLL_ for (k = j; k < j + 32; k += MIXPREC_FLOATS_)
+                        mixprec_softmax_gradient_(to + k, a.x + k, a.y + k, along);
+                for (; j < count; j += MIXPREC_FLOATS_)
+                    mixprec_softmax_gradient_(to + j, a.x + j, a.y + j, along);
                 mixprec_write_(&dx, first + i, to, count);
             }
             along = mixprec_to_f32_(mixprec_terms_sum_(lanes[0]));
