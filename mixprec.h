@@ -13722,7 +13722,7 @@ MIXPREC_NOINLINE_ void mixprec_write_(const mixprec_tensor_ *t, size_t index, co
 }
 
 /* Asks for n elements of a tensor, which may lie anywhere. */
-MIXPREC_INLINE void mixprec_fetch_(const mixprec_tensor_ *t, size_t index, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_fetch_(const mixprec_tensor_ *t, size_t index, size_t n) {
     const size_t size = mixprec_size_of_(t->type);
     size_t i;
     for (i = 0; i < n * size; i += 64)
@@ -13912,33 +13912,32 @@ MIXPREC_FORCE_INLINE_ void mixprec_relu_some_(int16_t *y, const int16_t *x, cons
     }
     *(mixprec_halves_at_ *)y = (result & ~nan) | ((code | quiet) & nan);
 }
-/* Whole vectors. */
-MIXPREC_FORCE_INLINE_ void mixprec_relu_halves_as_(const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x,
-                                                   const int16_t *dy, size_t n, int16_t infinity) {
+/* Whole vectors. Beside AVX2, portable C does without: by way of f32, the bits are the same. */
+#if MIXPREC_WIDTH_ == 4
+#define MIXPREC_HAS_RELU_(kernels) ((kernels)->isa != MIXPREC_ISA_C)
+MIXPREC_TARGET_("avx2")
+#else
+#define MIXPREC_HAS_RELU_(kernels) 1
+#endif
+MIXPREC_NOINLINE_ void mixprec_relu_halves_(int16_t *y, const int16_t *x, const int16_t *dy, size_t n,
+                                            int16_t infinity) {
     const int16_t quiet = infinity == 0x7C00 ? 0x0200 : 0x0040;
     size_t i;
-    (void)kernels;
     for (i = 0; i < n && !dy; i += MIXPREC_HALVES_)
         mixprec_relu_some_(y + i, x + i, NULL, infinity, quiet);
     for (i = 0; i < n && dy; i += MIXPREC_HALVES_)
         mixprec_relu_some_(y + i, x + i, dy + i, infinity, quiet);
 }
-MIXPREC_BOTH_(mixprec_relu_halves_,
-              (const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x, const int16_t *dy, size_t n,
-               int16_t infinity),
-              (kernels, y, x, dy, n, infinity))
-
-MIXPREC_NOINLINE_ void mixprec_relu_any_(const mixprec_kernels_ *kernels, int16_t *y, const int16_t *x,
-                                         const int16_t *dy, size_t n, int16_t infinity) {
+MIXPREC_NOINLINE_ void mixprec_relu_any_(int16_t *y, const int16_t *x, const int16_t *dy, size_t n, int16_t infinity) {
     const size_t whole = n / MIXPREC_HALVES_ * MIXPREC_HALVES_, rest = (n - whole) * sizeof *x;
     int16_t code[MIXPREC_HALVES_] = {0}, gradient[MIXPREC_HALVES_] = {0};
-    mixprec_relu_halves_(kernels, y, x, dy, whole, infinity);
+    mixprec_relu_halves_(y, x, dy, whole, infinity);
     if (!rest)
         return;
     mixprec_copy_(code, x + whole, rest);
     if (dy)
         mixprec_copy_(gradient, dy + whole, rest);
-    mixprec_relu_halves_(kernels, code, code, dy ? gradient : NULL, MIXPREC_HALVES_, infinity);
+    mixprec_relu_halves_(code, code, dy ? gradient : NULL, MIXPREC_HALVES_, infinity);
     mixprec_copy_(y + whole, code, rest);
 }
 
@@ -13949,8 +13948,8 @@ MIXPREC_NOINLINE_ void mixprec_activate_run_(mixprec_tensor_ y, const mixprec_te
     const float *from, *gradient;
     size_t i, count;
     if (activation == MIXPREC_ACTIVATION_RELU && mixprec_size_of_(x.type) == 2 && y.type == x.type &&
-        (!dy || dy->type == x.type)) {
-        mixprec_relu_any_(y.kernels, (int16_t *)(void *)y.data, (const int16_t *)(const void *)x.data,
+        (!dy || dy->type == x.type) && MIXPREC_HAS_RELU_(y.kernels)) {
+        mixprec_relu_any_((int16_t *)(void *)y.data, (const int16_t *)(const void *)x.data,
                           dy ? (const int16_t *)(const void *)dy->data : NULL, n,
                           x.type == MIXPREC_F16 ? 0x7C00 : 0x7F80);
         return;
@@ -14263,8 +14262,8 @@ MIXPREC_INLINE int mixprec_is_scattered_(const mixprec_norm_ *norm, const mixpre
    group. From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its
    gradients 4.4 for 10 (f32, Zen 4). */
 enum { MIXPREC_SEGMENTS_AHEAD_ = 4 };
-MIXPREC_INLINE void mixprec_fetch_segment_(const mixprec_tensor_ *t, const mixprec_norm_ *norm, size_t position,
-                                           size_t index, size_t n) {
+MIXPREC_NOINLINE_ void mixprec_fetch_segment_(const mixprec_tensor_ *t, const mixprec_norm_ *norm, size_t position,
+                                              size_t index, size_t n) {
     const mixprec_group_ *g = &norm->group;
     const size_t ahead = mixprec_min_(MIXPREC_SEGMENTS_AHEAD_, g->segments);
     const int ends = position / g->length + ahead >= g->segments;
