@@ -1649,9 +1649,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those of normalisation, and of
    the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
    are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
-   than f32 can hold. The bits are the same on every instruction set and compiler, but not with -ffast-math. Nothing is
-   allocated; blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with
-   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a NaN: its sign and payload
+   are not promised), but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 24 KB at most
+   (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -14406,7 +14406,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_as_(const mixprec_kernels_ *kern
     const float *gamma, *beta;
     const size_t rows = norm->group.segments;
     size_t first, count, row, j;
-    int far, round;
+    int again, round;
     (void)kernels;
     for (first = 0; first < norm->groups; first += count) {
         count = mixprec_min_(norm->groups - first, MIXPREC_BLOCK_);
@@ -14415,13 +14415,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_columns_as_(const mixprec_kernels_ *kern
             for (j = 0; j < count; j++)
                 centre[j] = mixprec_to_f32_(sums[0].sum[j]);
         }
-        for (far = !norm->given, round = 0; far && round < 2; round++) {
+        for (again = !norm->given, round = 0; again && round < 2; round++) {
             mixprec_column_moments_(sums, norm, first, count, rows, centre);
-            for (far = 0, j = 0; j < count; j++) {
+            for (again = 0, j = 0; j < count; j++) {
                 mean[j] = centre[j];
                 if (mixprec_norm_variance_(&mean[j], &sums[1].sum[j], sums[0].sum[j])) {
                     centre[j] = mean[j]; /* the others keep theirs, and so their bits */
-                    far = 1;
+                    again = 1;
                 }
             }
         }
@@ -14489,12 +14489,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
         mixprec_floats_ centre, scale;
         float mean = 0;
         double variance = 0;
-        int far = !norm->given, round;
+        int again = !norm->given, round;
         if (norm->given) {
             mean = norm->mean[group];
             variance = (double)norm->variance[group];
         }
-        for (round = 0; far && round < 2; round++) {
+        for (round = 0; again && round < 2; round++) {
             double lanes[2][MIXPREC_ROW_LANES_];
             mixprec_addends_ a;
             mixprec_clear_(lanes[0], sizeof lanes[0]); /* of both at once gcc makes a slow loop */
@@ -14519,10 +14519,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
                         mixprec_add_terms_(lanes, MIXPREC_PRODUCTS_, &a, part);
                 }
             }
-            far = 0;
+            again = 0;
             variance = mixprec_terms_sum_(lanes[norm->centred]) / (double)n;
             if (norm->centred)
-                far = mixprec_norm_variance_(&mean, &variance, mixprec_terms_sum_(lanes[0]) / (double)n);
+                again = mixprec_norm_variance_(&mean, &variance, mixprec_terms_sum_(lanes[0]) / (double)n);
         }
         mixprec_spread_(&scale, mixprec_norm_statistics_(norm, group, &mean, variance));
         mixprec_spread_(&centre, mean);
