@@ -1650,7 +1650,7 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
    are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
    than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a NaN: its sign and payload
-   are not promised), but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 24 KB at most
+   are not promised), but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 22 KB at most
    (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
@@ -1708,12 +1708,13 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
 
 /* Layer normalisation (Ba, Kiros, Hinton, arXiv:1607.06450) of each row: y = (x - mean) rstd gamma + beta with rstd =
    1 / sqrt(variance + epsilon). m is the mean of the first 16 elements, or of all that there are; with d and q, the
-   means of x - m and (x - m)^2, the mean is fp32(m + d), and the variance q - d^2. Where that is less than d^2, because
-   the first elements are unlike the others, both are formed again with that mean as m; so equal numbers have no
-   variance. Where variance + epsilon comes out below 2^-100, or the variance not below 2^127, they are computed in
-   f64, one element after the other. y is infinite where x - mean is more than f32 can hold. gamma and beta have
-   `columns` elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the
-   backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
+   means of x - m and (x - m)^2, the mean is fp32(m + d), and the variance q - d^2, or 0 where that is negative. Where
+   the variance is less than d^2, since the first elements are unlike the others, d and q are formed once more, with
+   that mean as m; so equal numbers have no variance. Where variance + epsilon comes out below 2^-100, or the variance
+   not below 2^127, mean and variance are computed again in f64, element by element. y is infinite where x - mean
+   is more than f32 can hold. gamma and beta have `columns` elements of parameter_type; NULL means 1 and 0. mean and
+   rstd, an element for each row, are kept for the backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon
+   is finite and not negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, size_t rows, size_t columns,
@@ -1740,7 +1741,8 @@ MIXPREC_API mixprec_status mixprec_rms_norm_backward(void *dx, mixprec_dtype dx_
 
 /* Batch normalisation (Ioffe, Szegedy, arXiv:1502.03167) of a tensor of samples x channels x pixels (NCHW; pixels is 1
    after a dense layer): each channel is normalised over samples and pixels as a row is, with gamma and beta of
-   `channels` elements; its first 16 are those of the first sample, as far as there are, or, where pixels is 1, of 16.
+   `channels` elements; its first 16 elements are those of the first sample, or all if fewer, and where pixels is 1
+   those of the first 16 samples.
    mean and rstd, of `channels` elements, are what the backward pass needs; each may be NULL. running_mean and
    running_variance, when not NULL, become (1 - momentum) times themselves plus momentum times the batch's mean and
    unbiased variance (of a single element: 0), as PyTorch's do. Channels do not depend on each other, samples do.
@@ -13790,7 +13792,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_normalise_(mixprec_floats_ *h, const float *x
 enum { MIXPREC_NUMBERS_, MIXPREC_PRODUCTS_, MIXPREC_DEVIATIONS_, MIXPREC_GRADIENTS_, MIXPREC_ROW_GRADIENTS_ };
 typedef struct mixprec_addends_ {
     const float *x, *y, *gamma; /* y is dy, too */
-    float *dbeta, *dgamma;
+    float *dbeta, *dgamma;      /* nothing is written beyond the last element */
     mixprec_floats_ centre, scale;
 } mixprec_addends_;
 
@@ -13799,9 +13801,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_to_(float *sum, const mixprec_floats_ *te
     MIXPREC_SUM_(t, MIXPREC_LOAD_(sum), *term);
     MIXPREC_STORE_(sum, t);
 }
-MIXPREC_FORCE_INLINE_ void mixprec_terms_(mixprec_floats_ term[2], const int kind, const mixprec_addends_ *a,
-                                          size_t i) {
+/* From element i on, of which n are left. */
+MIXPREC_FORCE_INLINE_ void mixprec_terms_(mixprec_floats_ term[2], const int kind, const mixprec_addends_ *a, size_t i,
+                                          size_t n) {
     mixprec_floats_ h;
+    size_t j;
     term[0] = MIXPREC_LOAD_(a->x + i);
     switch (kind) {
     case MIXPREC_NUMBERS_: break;
@@ -13815,8 +13819,18 @@ MIXPREC_FORCE_INLINE_ void mixprec_terms_(mixprec_floats_ term[2], const int kin
         term[0] = MIXPREC_LOAD_(a->y + i);
         MIXPREC_PRODUCT_(term[1], term[0], h);
         if (kind == MIXPREC_ROW_GRADIENTS_) {
-            mixprec_add_to_(a->dbeta + i, &term[0]);
-            mixprec_add_to_(a->dgamma + i, &term[1]);
+            if (n >= MIXPREC_FLOATS_) {
+                mixprec_add_to_(a->dbeta + i, &term[0]);
+                mixprec_add_to_(a->dgamma + i, &term[1]);
+            } else {
+                float last[2][MIXPREC_FLOATS_];
+                MIXPREC_STORE_(last[0], term[0]);
+                MIXPREC_STORE_(last[1], term[1]);
+                for (j = 0; j < n; j++) {
+                    a->dbeta[i + j] = mixprec_sum_f32_(a->dbeta[i + j], last[0][j]);
+                    a->dgamma[i + j] = mixprec_sum_f32_(a->dgamma[i + j], last[1][j]);
+                }
+            }
             MIXPREC_PRODUCT_(term[0], term[0], MIXPREC_LOAD_(a->gamma + i));
             MIXPREC_PRODUCT_(term[1], term[0], h);
         }
@@ -13848,7 +13862,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double (*lanes)[MIXPREC_ROW_LANES_
     for (i = 0; n - i >= MIXPREC_RUNS_; i += MIXPREC_RUNS_) {
         MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_ROW_VECTORS_; j++) sum[0][j] = sum[1][j] = MIXPREC_LOAD_(zeros);
         MIXPREC_UNROLL_ for (j = 0; j < MIXPREC_RUNS_; j += MIXPREC_FLOATS_) {
-            mixprec_terms_(term, kind, a, i + j);
+            mixprec_terms_(term, kind, a, i + j, MIXPREC_FLOATS_);
             MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
                 mixprec_floats_ *to = &sum[k][j / MIXPREC_FLOATS_ % MIXPREC_ROW_VECTORS_];
                 MIXPREC_SUM_(*to, *to, term[k]);
@@ -13863,7 +13877,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_add_terms_(double (*lanes)[MIXPREC_ROW_LANES_
     if (i < n) {
         mixprec_clear_(run, sizeof run);
         for (j = 0; i < n; i += MIXPREC_FLOATS_, j = (j + MIXPREC_FLOATS_) % MIXPREC_ROW_LANES_) {
-            mixprec_terms_(term, kind, a, i);
+            mixprec_terms_(term, kind, a, i, n - i);
             MIXPREC_UNROLL_ for (k = 0; k < sums; k++) {
                 if (n - i < MIXPREC_FLOATS_) {
                     float last[MIXPREC_FLOATS_] = {0};
@@ -13912,7 +13926,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_relu_some_(int16_t *y, const int16_t *x, cons
     }
     *(mixprec_halves_at_ *)y = (result & ~nan) | ((code | quiet) & nan);
 }
-/* Whole vectors. Beside AVX2, portable C does without: by way of f32, the bits are the same. */
+/* Whole vectors. Beside AVX2, portable C does without: by way of f32 all is the same but the sign of Inf * 0. */
 #if MIXPREC_WIDTH_ == 4
 #define MIXPREC_HAS_RELU_(kernels) ((kernels)->isa != MIXPREC_ISA_C)
 MIXPREC_TARGET_("avx2")
@@ -14253,22 +14267,27 @@ MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *nor
     return block;
 }
 
-/* Is a tensor likely in no cache but the last, in segments too short and too far apart for a CPU to see them coming? */
+/* Is a tensor likely in no cache but the last, in segments too short and too far apart for a CPU to see them coming?
+   Then, asks for n elements as far in the segment four after that of `position` and `index`, perhaps of the next group.
+   From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its gradients 4.4
+   for 10; of 12,544 pixels these would take 15 % longer with it (f32, Zen 4). */
+enum { MIXPREC_SEGMENTS_AHEAD_ = 4, MIXPREC_SEGMENT_BYTES_ = 16384 };
 MIXPREC_INLINE int mixprec_is_scattered_(const mixprec_norm_ *norm, const mixprec_tensor_ *t) {
     const mixprec_group_ *g = &norm->group;
-    return g->segments > 1 && g->segments * g->stride >= ((size_t)1 << 20) / mixprec_size_of_(t->type);
+    const size_t size = mixprec_size_of_(t->type);
+    return g->segments > 1 && g->segments * g->stride >= ((size_t)1 << 20) / size &&
+           g->length <= MIXPREC_SEGMENT_BYTES_ / size;
 }
-/* If so, asks for n elements as far in the segment four after that of `position` and `index`, perhaps of the next
-   group. From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its
-   gradients 4.4 for 10 (f32, Zen 4). */
-enum { MIXPREC_SEGMENTS_AHEAD_ = 4 };
 MIXPREC_NOINLINE_ void mixprec_fetch_segment_(const mixprec_tensor_ *t, const mixprec_norm_ *norm, size_t position,
                                               size_t index, size_t n) {
     const mixprec_group_ *g = &norm->group;
     const size_t ahead = mixprec_min_(MIXPREC_SEGMENTS_AHEAD_, g->segments);
-    const int ends = position / g->length + ahead >= g->segments;
-    if (mixprec_is_scattered_(norm, t))
-        mixprec_fetch_(t, index + ahead * g->stride - (ends ? g->segments * g->stride - norm->step : 0), n);
+    if (!mixprec_is_scattered_(norm, t))
+        return;
+    index += ahead * g->stride;
+    if (position / g->length + ahead >= g->segments)
+        index -= g->segments * g->stride - norm->step;
+    mixprec_fetch_(t, index, n);
 }
 
 /* The variance of a group and, unless this is RMS norm, its mean in f64 throughout: where f32 has no range for them. */
@@ -14307,10 +14326,11 @@ MIXPREC_NOINLINE_ void mixprec_norm_wide_(const mixprec_norm_ *norm, const mixpr
    variance: Chan, Golub, LeVeque, The American Statistician 37, 1983. Returns whether that mean was so far off that the
    variance has lost bits, and sums around the new one are needed: of equal numbers these are 0. */
 MIXPREC_INLINE int mixprec_norm_variance_(float *mean, double *variance, double off) {
-    const double square = mixprec_times_(off, off);
+    const double square = mixprec_times_(off, off), difference = *variance - square;
+    const uint64_t bits = mixprec_f64_bits_(difference); /* a comparison would, with -ffast-math, make 0 of NaN, too */
     *mean = mixprec_to_f32_((double)*mean + off);
-    *variance -= square;
-    return square > *variance;
+    *variance = bits >> 63 && bits <= (uint64_t)0xFFF << 52 ? 0 : difference;
+    return square > difference;
 }
 MIXPREC_NOINLINE_ void mixprec_norm_running_(float *running, double value, double momentum) {
     *running = mixprec_to_f32_(mixprec_times_(1 - momentum, (double)*running) + mixprec_times_(momentum, value));
@@ -14389,9 +14409,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_column_moments_(mixprec_columns_ *sums, const
             mixprec_floats_ term[2];
             if (centre) {
                 a.centre = MIXPREC_LOAD_(centre + j);
-                mixprec_terms_(term, MIXPREC_DEVIATIONS_, &a, j);
+                mixprec_terms_(term, MIXPREC_DEVIATIONS_, &a, j, count - j);
             } else
-                mixprec_terms_(term, MIXPREC_NUMBERS_, &a, j);
+                mixprec_terms_(term, MIXPREC_NUMBERS_, &a, j, count - j);
             MIXPREC_UNROLL_ for (k = 0; k < moments; k++) mixprec_add_to_(sums[k].run + j, &term[k]);
         }
         MIXPREC_UNROLL_ for (k = 0; k < moments; k++) mixprec_end_row_(&sums[k], count, row, rows);
@@ -14452,7 +14472,7 @@ MIXPREC_INLINE int mixprec_is_kept_(const mixprec_group_ *g) {
     return g->segments * g->length <= MIXPREC_KEPT_ && (g->segments == 1 || g->length % MIXPREC_FLOATS_ == 0);
 }
 
-/* The same for n numbers, with gamma and beta one vector each where `step` is 0. The next row begins at `next`, of
+/* That for n numbers, with gamma and beta one vector each where `step` is 0. The next row begins at `next`, of
    elements of so many bytes: no CPU sees it coming after several passes over one. From DRAM layer norm of f32 takes 1.3
    cycles for an element, without these requests 1.8 (Zen 4). */
 MIXPREC_FORCE_INLINE_ void mixprec_affine_row_(float *y, const float *x, const mixprec_floats_ *mean,
@@ -14610,7 +14630,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_as_(const mixprec_kerne
                         mixprec_norm_gradient_(to, &a, j, 1, &off, &slope);
                         continue;
                     }
-                    mixprec_terms_(term, MIXPREC_GRADIENTS_, &a, j);
+                    mixprec_terms_(term, MIXPREC_GRADIENTS_, &a, j, count - j);
                     MIXPREC_UNROLL_ for (k = 0; k < 2; k++) mixprec_add_to_(sums[k].run + j, &term[k]);
                 }
                 if (pass)
@@ -14632,29 +14652,17 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_columns_as_(const mixprec_kerne
 MIXPREC_BOTH_(mixprec_norm_backward_columns_, (const mixprec_kernels_ *kernels, const mixprec_norm_ *norm),
               (kernels, norm))
 
-/* Where a block of rows is added to a gradient of parameters: there; or, unless it ends with a whole vector, or for one
-   that nobody wants, in `buffer`. */
-MIXPREC_INLINE float *mixprec_norm_sums_(float *buffer, float *sums, size_t n) {
-    if (sums && n % MIXPREC_FLOATS_ == 0)
-        return sums;
-    if (sums)
-        mixprec_copy_(buffer, sums, n * sizeof *sums);
-    return buffer;
-}
-MIXPREC_INLINE void mixprec_norm_summed_(float *sums, const float *from, size_t n) {
-    if (sums && sums != from)
-        mixprec_copy_(sums, from, n * sizeof *sums);
-}
-
 MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernels_ *kernels,
                                                             const mixprec_norm_ *norm) {
     float x_buffer[MIXPREC_KEPT_], dy_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], *to;
-    float dbeta_buffer[MIXPREC_KEPT_] = {0}, dgamma_buffer[MIXPREC_KEPT_] = {0};
+    float unwanted[MIXPREC_KEPT_]; /* sums */
     mixprec_group_ layout = norm->group;
     const int keeps = mixprec_is_kept_(&layout);
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
     (void)kernels;
+    if (!norm->by_group)
+        mixprec_clear_(unwanted, mixprec_min_(layout.length, MIXPREC_KEPT_) * sizeof *unwanted);
     for (group = 0; group < norm->groups; group++, layout.first += norm->step) {
         double lanes[2][MIXPREC_ROW_LANES_] = {{0}}, sums[2] = {0, 0};
         mixprec_floats_ mean_g, along;
@@ -14682,13 +14690,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 }
                 a.gamma = mixprec_norm_parameters_(norm, &norm->gamma, 1.0f, group, i, gamma_buffer, count);
                 if (!pass) {
-                    float *dbeta = norm->dbeta ? norm->dbeta + i : NULL;
-                    float *dgamma = norm->dgamma ? norm->dgamma + i : NULL;
-                    a.dbeta = mixprec_norm_sums_(dbeta_buffer, dbeta, count);
-                    a.dgamma = mixprec_norm_sums_(dgamma_buffer, dgamma, count);
+                    a.dbeta = norm->dbeta ? norm->dbeta + i : unwanted;
+                    a.dgamma = norm->dgamma ? norm->dgamma + i : unwanted;
                     mixprec_add_terms_(lanes, MIXPREC_ROW_GRADIENTS_, &a, count);
-                    mixprec_norm_summed_(dbeta, a.dbeta, count);
-                    mixprec_norm_summed_(dgamma, a.dgamma, count);
                     continue;
                 }
                 /* What is converted is read and written in bursts: from DRAM bf16 takes 2.0 cycles for an element,
@@ -14698,10 +14702,12 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 if (norm->dy.type != MIXPREC_F32)
                     mixprec_fetch_(&norm->dy, index + norm->step, count);
                 to = mixprec_place_(dy_block, &norm->dx, index, count);
-                for (j = 0; j < count && norm->by_group; j += MIXPREC_FLOATS_)
-                    mixprec_norm_gradient_(to, &a, j, 0, &mean_g, &along);
-                for (; j < count; j += MIXPREC_FLOATS_)
-                    mixprec_norm_gradient_(to, &a, j, 1, &mean_g, &along);
+                if (norm->by_group)
+                    for (j = 0; j < count; j += MIXPREC_FLOATS_)
+                        mixprec_norm_gradient_(to, &a, j, 0, &mean_g, &along);
+                else
+                    for (j = 0; j < count; j += MIXPREC_FLOATS_)
+                        mixprec_norm_gradient_(to, &a, j, 1, &mean_g, &along);
                 mixprec_write_(&norm->dx, index, to, count);
             }
             sums[0] = mixprec_terms_sum_(lanes[0]);

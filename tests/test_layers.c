@@ -1030,6 +1030,13 @@ static void test_statistics(void) {
         CHECK(fabs((double)out[i] - exact) < 1e-6 * fabs(exact), "inference: got %.9g, want %.9g", (double)out[i],
               exact);
     }
+    /* q - d^2 is negative where squares vanish: a variance is not */
+    x[0] = mixprec_f32_from_bits_(0x21800000u);
+    x[1] = mixprec_f32_from_bits_(0x21800001u);
+    running_variance = 0;
+    mixprec_batch_norm(out, MIXPREC_F32, &mean, &rstd, x, MIXPREC_F32, NULL, NULL, MIXPREC_F32, NULL, &running_variance,
+                       1, 1, 1, 2, 1e-5);
+    CHECK(mixprec_f32_bits_(running_variance) == 0, "variance of tiny differences: %g", (double)running_variance);
     /* what f32 has no range for: sums and squares that overflow, squares that vanish */
     for (i = 0; i < 100; i++)
         x[i] = i % 2 ? 3e38f : 1e38f;
