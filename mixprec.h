@@ -10918,8 +10918,7 @@ MIXPREC_INLINE void mixprec_add_f64_(double *x, const double *y, size_t n) {
 /* As mixprec_convert_run_, of different arrays, the elements up to the last whole MIXPREC_UNIT_, if one kernel does it
    all and may write around the caches itself: returns how many, else 0. Line by line, for bursts from a buffer keep
    loads waiting: from DRAM Emerald Rapids takes 20 to 25 % less to 16 and 8 bits and 5 to 25 % less to f32 and f64,
-   Zen 4 10 to 35 % less with AVX-512 and up to 25 % less with AVX2, where some pairs gain nothing and f64 to f32 takes
-   up to 14 % more. */
+   Zen 4 10 to 35 % less with AVX-512 and up to 25 % less with AVX2, where some pairs gain nothing. */
 static size_t mixprec_convert_lines_(const mixprec_kernels_ *kernels, char *dst, mixprec_dtype dst_type,
                                      const char *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *options,
                                      float scale) {
@@ -14267,23 +14266,21 @@ MIXPREC_NOINLINE_ const float *mixprec_norm_parameters_(const mixprec_norm_ *nor
     return block;
 }
 
-/* Is a tensor likely in no cache but the last, in segments too short and too far apart for a CPU to see them coming?
-   Then, asks for n elements as far in the segment four after that of `position` and `index`, perhaps of the next group.
-   From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its gradients 4.4
-   for 10; of 12,544 pixels these would take 15 % longer with it (f32, Zen 4). */
+/* Is x likely in no cache but the last, in segments too short and too far apart for a CPU to see them coming? */
 enum { MIXPREC_SEGMENTS_AHEAD_ = 4, MIXPREC_SEGMENT_BYTES_ = 16384 };
-MIXPREC_INLINE int mixprec_is_scattered_(const mixprec_norm_ *norm, const mixprec_tensor_ *t) {
+MIXPREC_INLINE int mixprec_is_scattered_(const mixprec_norm_ *norm) {
     const mixprec_group_ *g = &norm->group;
-    const size_t size = mixprec_size_of_(t->type);
+    const size_t size = mixprec_size_of_(norm->x.type);
     return g->segments > 1 && g->segments * g->stride >= ((size_t)1 << 20) / size &&
            g->length <= MIXPREC_SEGMENT_BYTES_ / size;
 }
+/* Then, asks for n elements as far in the segment four after that of `position` and `index`, perhaps of the next group.
+   From DRAM batch norm of 32 images of 196 pixels takes 2.7 cycles for an element, without that 5.5, its gradients 4.4
+   for 10; of 12,544 pixels these would take 15 % longer with it (f32, Zen 4). */
 MIXPREC_NOINLINE_ void mixprec_fetch_segment_(const mixprec_tensor_ *t, const mixprec_norm_ *norm, size_t position,
                                               size_t index, size_t n) {
     const mixprec_group_ *g = &norm->group;
     const size_t ahead = mixprec_min_(MIXPREC_SEGMENTS_AHEAD_, g->segments);
-    if (!mixprec_is_scattered_(norm, t))
-        return;
     index += ahead * g->stride;
     if (position / g->length + ahead >= g->segments)
         index -= g->segments * g->stride - norm->step;
@@ -14501,7 +14498,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
     float x_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], beta_buffer[MIXPREC_KEPT_], *to;
     const float *x, *gamma, *beta;
     mixprec_group_ g = norm->group;
-    const int keeps = mixprec_is_kept_(&g);
+    const int keeps = mixprec_is_kept_(&g), scattered = mixprec_is_scattered_(norm);
     const size_t size = mixprec_size_of_(norm->x.type);
     size_t group, n = g.segments * g.length, i, j, count, part, index;
     (void)kernels;
@@ -14531,7 +14528,8 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_groups_as_(const mixprec_kernels_ *kerne
                     part = mixprec_min_(count - j, MIXPREC_BLOCK_);
                     if (!round) {
                         mixprec_fetch_(&norm->y, index + j, part);
-                        mixprec_fetch_segment_(&norm->x, norm, i, index + j, part);
+                        if (scattered)
+                            mixprec_fetch_segment_(&norm->x, norm, i, index + j, part);
                     }
                     if (norm->centred)
                         mixprec_add_terms_(lanes, MIXPREC_DEVIATIONS_, &a, part);
@@ -14657,7 +14655,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
     float x_buffer[MIXPREC_KEPT_], dy_buffer[MIXPREC_KEPT_], gamma_buffer[MIXPREC_KEPT_], *to;
     float unwanted[MIXPREC_KEPT_]; /* sums */
     mixprec_group_ layout = norm->group;
-    const int keeps = mixprec_is_kept_(&layout);
+    const int keeps = mixprec_is_kept_(&layout), scattered = mixprec_is_scattered_(norm);
     size_t group, n = layout.segments * layout.length, i, j, count, index;
     int pass;
     (void)kernels;
@@ -14680,11 +14678,13 @@ MIXPREC_FORCE_INLINE_ void mixprec_norm_backward_groups_as_(const mixprec_kernel
                 count = mixprec_group_block_(&layout, i, &index);
                 a.x = mixprec_kept_view_(keeps ? x_buffer + i : x_buffer, &norm->x, index, count, keeps && pass);
                 a.y = mixprec_kept_view_(dy_block, &norm->dy, index, count, keeps && pass);
-                if (!pass && norm->dx.data && (norm->dx.type != MIXPREC_F32 || mixprec_is_scattered_(norm, &norm->dx)))
+                if (!pass && norm->dx.data && (norm->dx.type != MIXPREC_F32 || scattered))
                     mixprec_fetch_(&norm->dx, index, count);
-                if (!pass && norm->by_group) {
+                if (!pass && scattered) {
                     mixprec_fetch_segment_(&norm->x, norm, i, index, count);
                     mixprec_fetch_segment_(&norm->dy, norm, i, index, count);
+                }
+                if (!pass && norm->by_group) {
                     mixprec_add_terms_(lanes, MIXPREC_GRADIENTS_, &a, count);
                     continue;
                 }
