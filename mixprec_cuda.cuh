@@ -158,8 +158,8 @@ typedef struct mixprec_cuda_gemm_options {
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
-   16 bytes, are faster; of TF32, i8 and 8-bit floats A^T B^T is slower than the other three, and on sm_90a A B^T of
-   TF32 and i8 is the fastest. */
+   16 bytes, are far faster, and a workspace makes up for it: mixprec_cuda_gemm_workspace; of TF32, i8 and 8-bit floats
+   A^T B^T is slower than the other three, and on sm_90a A B^T of TF32 and i8 is the fastest. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -170,15 +170,18 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
      native = 1 lets f32 run as TF32, and fp8 on the fp8 units, which sum in less than fp32: of sm_89 and sm_120 where A
        is not transposed, of sm_90a for A B^T. On sm_90a sums of 128 products are added in fp32; on an H200 sums of
        positive numbers were wrong by up to 2^-10 so, without native by 2^-20 (k 4096; Tensor Cores cut, not round);
-     workspace (16-byte aligned device memory) is used for split k alone, and never needed otherwise;
+     workspace (16-byte aligned device memory) is never needed but for a split_k that is asked for: see below;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
 mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                     mixprec_cuda_stream stream);
 
-/* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks); 0 when
-   it would not. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
+/* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks), and
+   copies A and B, for Tensor Cores, where they or their leading dimensions are no multiples of 16 bytes, as far as the
+   descriptor's pointers and rows (from 0 on) let it tell; 0 when it would do neither. With less it does what it has
+   room for. The copies do not change the result. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers.
+   MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
 
@@ -1047,6 +1050,10 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
     return bits;
 }
 
+/* The larger of each of two pairs of 16 bits without a sign. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_max_u16x2_(uint32_t a, uint32_t b) {
+    return __vmaxu2(a, b);
+}
 /* The product of two pairs of fp16. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_mul_f16x2_(uint32_t a, uint32_t b) {
     uint32_t y;
@@ -1451,9 +1458,9 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_larger_(uint32_t largest, float x) {
 #define MIXPREC_CUDA_TRANSPOSE_BLOCKS_ 3
 #endif
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-#define MIXPREC_CUDA_SGD_BLOCKS_ 3 /* 95 % of a copy on an H200, with 2 82 */
+#define MIXPREC_CUDA_OPTIMIZER_BLOCKS_ 3 /* SGD 95 % of a copy on an H200, AdamW of bf16 alone 91, with 2 82 and 77 */
 #else
-#define MIXPREC_CUDA_SGD_BLOCKS_ 2
+#define MIXPREC_CUDA_OPTIMIZER_BLOCKS_ 2
 #endif
 typedef struct mixprec_cuda_item_ {
     void *p[MIXPREC_CUDA_POINTERS_];
@@ -1481,11 +1488,15 @@ template <class Op> struct mixprec_cuda_blocks_of_ {
 };
 struct mixprec_cuda_transpose_op_;
 template <bool adam> struct mixprec_cuda_optimizer_op_;
+template <bool square> struct mixprec_cuda_quantize_blocks_op_;
 template <> struct mixprec_cuda_blocks_of_<mixprec_cuda_transpose_op_> {
     enum { least = MIXPREC_CUDA_TRANSPOSE_BLOCKS_ };
 };
 template <bool adam> struct mixprec_cuda_blocks_of_<mixprec_cuda_optimizer_op_<adam>> {
-    enum { least = adam ? 2 : MIXPREC_CUDA_SGD_BLOCKS_ };
+    enum { least = MIXPREC_CUDA_OPTIMIZER_BLOCKS_ };
+};
+template <bool square> struct mixprec_cuda_blocks_of_<mixprec_cuda_quantize_blocks_op_<square>> {
+    enum { least = 2 };
 };
 
 /* enter: before each chunk; leave: when a block goes on to another tensor, and after its last chunk. */
@@ -1863,12 +1874,16 @@ static __global__ void mixprec_cuda_begin_sgd_(mixprec_cuda_optimizer_state *sta
 template <bool adam> struct mixprec_cuda_optimizer_op_ {
     const mixprec_cuda_optimizer_state *state;
     int moments;
+    /* Of state, in registers: what is written might change it, for all the compiler knows. */
+    decltype(mixprec_cuda_optimizer_state::now_) now;
+    uint64_t count;
     __device__ bool begin() {
-        return !state->now_.skip;
+        now = state->now_;
+        count = state->step;
+        return !now.skip;
     }
     /* One element. */
     __device__ void update(float &w, float g, float &m, float &v) {
-        const auto &now = state->now_;
         g = mixprec_cuda_mul_(mixprec_cuda_mul_(g, now.inverse_scale), now.clip);
         if (adam)
             w = mixprec_cuda_mul_(w, now.keep);
@@ -1889,7 +1904,7 @@ template <bool adam> struct mixprec_cuda_optimizer_op_ {
         w = mixprec_cuda_sub_(w, mixprec_cuda_mul_(now.rate, g));
     }
     __device__ mixprec_cuda_rounding_ rounding(const mixprec_cuda_item_ &item) {
-        return {(mixprec_round)item.round, (mixprec_overflow)item.overflow, item.seed + state->step, item.offset};
+        return {(mixprec_round)item.round, (mixprec_overflow)item.overflow, item.seed + count, item.offset};
     }
     __device__ static void read(uint32_t (&raw)[8], const void *base, size_t size, size_t i) {
         if (size == 4)
@@ -1932,7 +1947,7 @@ template <bool adam> struct mixprec_cuda_optimizer_op_ {
         const mixprec_dtype weight_type = item.p[1] ? MIXPREC_F32 : model_type;
         const size_t model_size = mixprec_cuda_size_(model_type);
         const mixprec_cuda_rounding_ nearest = {MIXPREC_ROUND_NEAREST_EVEN, (mixprec_overflow)item.overflow, 0, 0};
-        uint32_t g_raw[8], w_raw[8], m_raw[8] = {}, v_raw[8] = {};
+        uint32_t g_raw[8], w_raw[8], m_raw[8] = {}, v_raw[8] = {}, rest_raw[8] = {};
         float w[8], g[8], rest[8], m[8], v[8];
         read(g_raw, item.p[0], mixprec_cuda_size_(grad_type), i);
         read(w_raw, item.p[1] ? item.p[1] : item.p[2], mixprec_cuda_size_(weight_type), i);
@@ -1940,11 +1955,12 @@ template <bool adam> struct mixprec_cuda_optimizer_op_ {
             read(m_raw, item.p[4], 4, i);
         if (adam)
             read(v_raw, item.p[5], 4, i);
+        if (item.p[3])
+            read(rest_raw, item.p[3], model_size, i);
         MIXPREC_CUDA_BY_TYPE_(grad_type, mixprec_cuda_widen8_(g, g_raw, constant));
         MIXPREC_CUDA_BY_TYPE_(weight_type, mixprec_cuda_widen8_(w, w_raw, constant));
         if (item.p[3]) {
-            read(g_raw, item.p[3], model_size, i);
-            MIXPREC_CUDA_BY_TYPE_(model_type, mixprec_cuda_widen8_(rest, g_raw, constant));
+            MIXPREC_CUDA_BY_TYPE_(model_type, mixprec_cuda_widen8_(rest, rest_raw, constant));
 #pragma unroll
             for (int e = 0; e < 8; e++)
                 w[e] = mixprec_cuda_add_(w[e], rest[e]);
@@ -2335,98 +2351,164 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_chunk_(mixprec_cuda_transpose_op_ &op, const
     op.tile(item, chunk);
 }
 
-/* A tile has a band of 128 columns: 64 rows of which each half of a warp has four, or, where blocks are square, 128
-   rows, whose amax is found in a first pass; the second finds them in the cache. p: dst, src, inverse */
+/* The bits of the largest magnitude of a unit, as f32; of codes, too, the order is that of the magnitudes. */
+template <mixprec_dtype type> MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_largest8_(const uint32_t (&raw)[8]) {
+    const int size = mixprec_cuda_size_of_<type>::bytes;
+    uint32_t largest = 0;
+#pragma unroll
+    for (int w = 0; w < 2 * size; w++)
+        if (size == 4) {
+            largest = mixprec_cuda_larger_(largest, mixprec_cuda_float_(raw[w]));
+        } else if (size == 2) {
+            largest = mixprec_cuda_max_u16x2_(largest, raw[w] & 0x7FFF7FFFu);
+        } else {
+            largest = mixprec_cuda_max_u16x2_(largest, raw[w] & 0x7F007F00u);
+            largest = mixprec_cuda_max_u16x2_(largest, raw[w] << 8 & 0x7F007F00u);
+        }
+    if (size == 4)
+        return largest;
+    largest = largest >> 16 > (largest & 0xFFFF) ? largest >> 16 : largest & 0xFFFF;
+    return mixprec_cuda_bits_(mixprec_cuda_decode_(size == 2 ? largest : largest >> 8, type));
+}
+/* A tile has 128 rows of 128 columns; a thread has eight of these columns in eight rows: four from its first row on,
+   four from the 64th after it on. What is read waits in registers for the scale. p: dst, src, inverse */
+#define MIXPREC_CUDA_BLOCK_ 128
 template <bool square> struct mixprec_cuda_quantize_blocks_op_ {
+    enum { apart = MIXPREC_CUDA_BLOCK_ / 2, most = 2 * MIXPREC_CUDA_ROWS_ };
     mixprec_dtype dst_type, src_type;
     int power_of_two;
     __device__ bool begin() {
         return true;
     }
-    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
-        enum { most = MIXPREC_CUDA_ROWS_ };
+    /* Where row u of a thread is, its first one being at `at`. */
+    __device__ static size_t row_at(size_t at, int u, size_t columns) {
+        return at + (size_t)(u / MIXPREC_CUDA_ROWS_ * apart + u % MIXPREC_CUDA_ROWS_) * columns;
+    }
+    /* Where element e of a thread is; false: there is none. */
+    __device__ static bool element_at(size_t &at, const mixprec_cuda_rows_ (&x)[2], uint32_t e, size_t columns) {
+        const mixprec_cuda_rows_ four = e < MIXPREC_CUDA_ROWS_ * 8 ? x[0] : x[1];
+        const uint32_t row = e / 8 % MIXPREC_CUDA_ROWS_;
+        at = four.at + row * columns + e % 8;
+        return row < four.present && e % 8 < four.across;
+    }
+    template <mixprec_dtype type>
+    __device__ static void read(uint32_t (&raw)[most][8], uint32_t (&largest)[most], const void *src, size_t at,
+                                size_t columns) {
+#pragma unroll
+        for (int u = 0; u < most; u++)
+            mixprec_cuda_read8_<mixprec_cuda_size_of_<type>::bytes, 4>(raw[u], src, row_at(at, u, columns));
+#pragma unroll
+        for (int u = 0; u < most; u++)
+            largest[u] = mixprec_cuda_largest8_<type>(raw[u]);
+    }
+    /* No product is a NaN: no x is, and scales are positive and finite. */
+    template <mixprec_dtype type>
+    __device__ void write(void *dst, size_t at, size_t columns, const uint32_t (&raw)[most][8],
+                          const float (&scale)[most]) {
+#pragma unroll
+        for (int u = 0; u < most; u++) {
+            uint32_t codes[8];
+            float v[8];
+            mixprec_cuda_widen8_(v, raw[u], type);
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                v[e] = mixprec_cuda_mul_(v[e], scale[u]);
+            if (dst_type == MIXPREC_E4M3)
+                mixprec_cuda_narrow8_(codes, v, MIXPREC_E4M3, MIXPREC_OVERFLOW_SATURATE);
+            else
+                mixprec_cuda_narrow8_(codes, v, MIXPREC_E5M2, MIXPREC_OVERFLOW_SATURATE);
+            mixprec_cuda_write8_<1, 4>(dst, row_at(at, u, columns), codes);
+        }
+    }
+    /* Of all rows of the tile. */
+    __device__ void scale_of_tile(float (&scale)[most], const uint32_t (&largest)[most], float *inverse) {
         float *shared = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_REDUCE_BYTES_);
+        uint32_t all = largest[0];
+#pragma unroll
+        for (int u = 1; u < most; u++)
+            all = largest[u] > all ? largest[u] : all;
+        all = mixprec_cuda_reduce_<false>(all);
+        if (threadIdx.x == 0) {
+            *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(all), dst_type, power_of_two);
+            *inverse = mixprec_cuda_div_(1.0f, *shared);
+        }
+        __syncthreads();
+#pragma unroll
+        for (int u = 0; u < most; u++)
+            scale[u] = *shared;
+    }
+    /* Of each of the rows that the 16 threads of half a warp share: these halve how many rows a thread cares for until
+       every other one has one, for which alone it divides. */
+    __device__ void scales_of_rows(float (&scale)[most], uint32_t (&largest)[most], const mixprec_cuda_rows_ (&x)[2],
+                                   float *inverse, size_t bands) {
+        const uint32_t thread = threadIdx.x % 16, own = thread / 2;
+#pragma unroll
+        for (uint32_t rows = most / 2; rows; rows /= 2)
+#pragma unroll
+            for (uint32_t u = 0; u < rows; u++) {
+                const bool upper = thread & 2 * rows;
+                uint32_t one = upper ? largest[u + rows] : largest[u];
+                uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, upper ? largest[u] : largest[u + rows], 2 * rows);
+                largest[u] = other > one ? other : one;
+            }
+        uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest[0], 1), all = other > largest[0] ? other : largest[0];
+        float of_own = mixprec_cuda_scale_of_(mixprec_cuda_float_(all), dst_type, power_of_two);
+        if (thread % 2 == 0 && own % MIXPREC_CUDA_ROWS_ < (own < MIXPREC_CUDA_ROWS_ ? x[0] : x[1]).present)
+            inverse[row_at(0, (int)own, bands)] = mixprec_cuda_div_(1.0f, of_own);
+#pragma unroll
+        for (int u = 0; u < most; u++)
+            scale[u] = __shfl_sync(0xFFFFFFFFu, of_own, (int)(threadIdx.x & 16) + 2 * u);
+    }
+    __device__ void tile(const mixprec_cuda_item_ &item, uint32_t index) {
         const mixprec_cuda_rounding_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0, 0};
-        const size_t tile_rows = square ? 128 : 64, size = mixprec_cuda_size_(src_type), columns = item.columns;
+        const size_t size = mixprec_cuda_size_(src_type), columns = item.columns;
         void *dst = item.p[0];
         const void *src = item.p[1];
         float *inverse = (float *)item.p[2];
-        uint32_t bands = (uint32_t)((columns + 127) / 128), band = index % bands;
-        size_t i0 = (size_t)(index / bands) * tile_rows, j = (size_t)band * 128 + threadIdx.x % 16 * 8;
-        float scale[most] = {1, 1, 1, 1};
-        uint32_t largest[most] = {};
-        for (int pass = square ? 0 : 1; pass < 2; pass++) {
-#pragma unroll 1
-            for (size_t r = threadIdx.x / 16 * most; r < tile_rows; r += 64) {
-                const mixprec_cuda_rows_ x = mixprec_cuda_rows_at_(item, i0 + r, j);
-                float v[most][8];
-                bool fast =
-                    mixprec_cuda_whole_rows_(x, columns, src, size) && mixprec_cuda_whole_rows_(x, columns, dst, 1);
-                fast = fast && mixprec_cuda_load_units_<most, 4>(v, src, src_type, x.at, columns);
-                if (!square || pass == 0) {
+        const uint32_t bands = (uint32_t)((columns + MIXPREC_CUDA_BLOCK_ - 1) / MIXPREC_CUDA_BLOCK_);
+        const uint32_t band = index % bands;
+        const size_t i = (size_t)(index / bands) * MIXPREC_CUDA_BLOCK_ + threadIdx.x / 16 * MIXPREC_CUDA_ROWS_;
+        size_t at;
+        mixprec_cuda_rows_ x[2];
+        uint32_t raw[most][8], largest[most] = {};
+        float scale[most];
+        bool fast = true;
 #pragma unroll
-                    for (int u = 0; u < most; u++)
-#pragma unroll
-                        for (int e = 0; fast && e < 8; e++)
-                            largest[square ? 0 : u] = mixprec_cuda_larger_(largest[square ? 0 : u], v[u][e]);
-#pragma unroll 1
-                    for (uint32_t u = 0; !fast && u < x.present; u++)
-#pragma unroll 1
-                        for (uint32_t e = 0; e < x.across; e++) {
-                            float one = mixprec_cuda_load_(src, src_type, x.at + u * columns + e);
-#pragma unroll
-                            for (uint32_t w = 0; w < most; w++)
-                                if (square ? w == 0 : w == u)
-                                    largest[w] = mixprec_cuda_larger_(largest[w], one);
-                        }
-                }
-                if (pass == 0)
-                    continue;
-                if (!square) {
-#pragma unroll
-                    for (int u = 0; u < most; u++) {
-#pragma unroll
-                        for (int distance = 8; distance; distance /= 2) {
-                            uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, largest[u], distance);
-                            largest[u] = other > largest[u] ? other : largest[u];
-                        }
-                        scale[u] = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest[u]), dst_type, power_of_two);
-                        if (threadIdx.x % 16 == 0 && (uint32_t)u < x.present)
-                            inverse[(i0 + r + u) * bands + band] = mixprec_cuda_div_(1.0f, scale[u]);
-                    }
-                }
-                if (fast) {
-#pragma unroll
-                    for (int u = 0; u < most; u++)
-#pragma unroll
-                        for (int e = 0; e < 8; e++)
-                            v[u][e] = mixprec_cuda_mul_(v[u][e], scale[u]);
-                    fast = mixprec_cuda_store_units_<most, 4>(dst, dst_type, x.at, columns, v, how);
-                }
-                if (!fast)
-#pragma unroll 1
-                    for (uint32_t e = 0; e < x.present * 8; e++) {
-                        size_t at = x.at + e / 8 * columns + e % 8;
-                        float factor = e < 8 ? scale[0] : e < 16 ? scale[1] : e < 24 ? scale[2] : scale[3];
-                        if (e % 8 < x.across)
-                            mixprec_cuda_put_(
-                                dst, 1, at,
-                                mixprec_cuda_code_(mixprec_cuda_scaled_(mixprec_cuda_load_(src, src_type, at), factor),
-                                                   dst_type, how, 0));
-                    }
-            }
-            if (pass == 0) {
-                largest[0] = mixprec_cuda_reduce_<false>(largest[0]);
-                if (threadIdx.x == 0) {
-                    *shared = mixprec_cuda_scale_of_(mixprec_cuda_float_(largest[0]), dst_type, power_of_two);
-                    inverse[index] = mixprec_cuda_div_(1.0f, *shared);
-                }
-                __syncthreads();
-#pragma unroll
-                for (int u = 0; u < most; u++)
-                    scale[u] = *shared;
-            }
+        for (int f = 0; f < 2; f++) {
+            x[f] =
+                mixprec_cuda_rows_at_(item, i + f * apart, (size_t)band * MIXPREC_CUDA_BLOCK_ + threadIdx.x % 16 * 8);
+            fast = fast && mixprec_cuda_whole_rows_(x[f], columns, src, size) &&
+                   mixprec_cuda_whole_rows_(x[f], columns, dst, 1);
         }
+        if (fast)
+            MIXPREC_CUDA_BY_TYPE_(src_type, read<constant>(raw, largest, src, x[0].at, columns));
+#pragma unroll 1
+        for (uint32_t e = 0; !fast && e < most * 8; e++)
+            if (element_at(at, x, e, columns)) {
+                float one = mixprec_cuda_load_(src, src_type, at);
+#pragma unroll
+                for (uint32_t u = 0; u < most; u++)
+                    if (u == e / 8)
+                        largest[u] = mixprec_cuda_larger_(largest[u], one);
+            }
+#pragma unroll
+        for (int u = 0; u < most; u++)
+            fast = fast && largest[u] <= 0x7F800000u;
+        if (square)
+            scale_of_tile(scale, largest, inverse + index);
+        else
+            scales_of_rows(scale, largest, x, inverse + i * bands + band, bands);
+        if (fast)
+            MIXPREC_CUDA_BY_TYPE_(src_type, write<constant>(dst, x[0].at, columns, raw, scale));
+#pragma unroll 1
+        for (uint32_t e = 0; !fast && e < most * 8; e++)
+            if (element_at(at, x, e, columns)) {
+                float factor = scale[0], one = mixprec_cuda_load_(src, src_type, at);
+#pragma unroll
+                for (uint32_t u = 1; u < most; u++)
+                    factor = u == e / 8 ? scale[u] : factor;
+                mixprec_cuda_put_(dst, 1, at, mixprec_cuda_code_(mixprec_cuda_scaled_(one, factor), dst_type, how, 0));
+            }
     }
     __device__ void end() {
     }
@@ -2782,6 +2864,35 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
         mixprec_cuda_columns_ four;
         four.begin(g, column, g.batch_begin + blockIdx.z);
         four.put(g, sums, row + g.row_begin);
+    }
+}
+
+/* Copies lines of `width` elements to lines of `pitch` words, whose ends become zero: a warp takes 512 words at a time.
+   A matrix has `lines` of them, `ld` elements apart, and matrices are `stride` apart. */
+template <int size>
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
+    mixprec_cuda_realign_(uint32_t *to, size_t pitch, const void *from, size_t width, size_t ld, size_t lines,
+                          size_t stride, size_t count) {
+    const int per_word = 4 / size, at_once = 8;
+    const size_t parts = (pitch + 511) / 512, step = (size_t)gridDim.x * (MIXPREC_CUDA_THREADS_ / 32);
+    for (size_t task = (size_t)blockIdx.x * (MIXPREC_CUDA_THREADS_ / 32) + threadIdx.x / 32;
+         task < parts * lines * count; task += step) {
+        const size_t line = task / parts, first = line / lines * stride + line % lines * ld;
+        const size_t end = task % parts * 512 + 512 < pitch ? task % parts * 512 + 512 : pitch;
+#pragma unroll 1
+        for (size_t w = task % parts * 512 + threadIdx.x % 32; w < end; w += at_once * 32) {
+            uint32_t words[at_once] = {};
+#pragma unroll
+            for (int u = 0; u < at_once * per_word; u++) {
+                size_t i = (w + u / per_word * 32) * per_word + u % per_word;
+                if (i < width)
+                    words[u / per_word] |= mixprec_cuda_element_(from, size, first + i) << u % per_word * size * 8;
+            }
+#pragma unroll
+            for (int u = 0; u < at_once; u++)
+                if (w + u * 32 < end)
+                    to[line * pitch + w + u * 32] = words[u];
+        }
     }
 }
 
@@ -3930,7 +4041,7 @@ static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_transpose_op_ &, const 
 template <bool square>
 static size_t mixprec_cuda_chunks_of_(const mixprec_cuda_quantize_blocks_op_<square> &,
                                       const mixprec_cuda_item_ &item) {
-    return mixprec_cuda_tiles_(item, square ? 128 : 64, 128);
+    return mixprec_cuda_tiles_(item, MIXPREC_CUDA_BLOCK_, MIXPREC_CUDA_BLOCK_);
 }
 
 /* What an operation does with the pointers of an item, for the checks: bits of those that must not be NULL, of those
@@ -4296,12 +4407,11 @@ mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks 
     mixprec_cuda_quantize_blocks_op_<false> flat = {dst_type, src_type, power_of_two};
     mixprec_cuda_quantize_blocks_op_<true> square = {dst_type, src_type, power_of_two};
     const mixprec_cuda_access_ access = {
-        7,  5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, block_rows == 1 ? (size_t)64 : (size_t)128,
-        128};
+        7, 5, 0, {1, mixprec_cuda_size_(src_type), 4}, false, block_rows, MIXPREC_CUDA_BLOCK_, MIXPREC_CUDA_BLOCK_};
     const size_t shared = MIXPREC_CUDA_REDUCE_BYTES_ + 16;
     if (!mixprec_cuda_is_fp8_(dst_type) || !mixprec_cuda_is_compute_type_(src_type))
         return MIXPREC_ERR_DTYPE;
-    if (block_rows != 1 && block_rows != 128)
+    if (block_rows != 1 && block_rows != MIXPREC_CUDA_BLOCK_)
         return MIXPREC_ERR_RANGE;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_list_(list, count, access, NULL, 0));
     return block_rows == 1 ? mixprec_cuda_run_list_(flat, list, count, 0, shared, stream)
@@ -4372,7 +4482,7 @@ mixprec_cuda_step_(void (*begin)(mixprec_cuda_optimizer_state *, Optimizer, floa
                    const Optimizer &optimizer, const mixprec_parameter *list, size_t count, int moments,
                    float inverse_scale, float clip, int found_inf, mixprec_cuda_optimizer_state *state,
                    const mixprec_cuda_step *device, mixprec_cuda_stream stream) {
-    mixprec_cuda_optimizer_op_<adam> op = {state, moments};
+    mixprec_cuda_optimizer_op_<adam> op = {state, moments, {}, 0};
     mixprec_cuda_step none = {}, values = device ? *device : none;
     MIXPREC_CUDA_TRY_(
         mixprec_cuda_check_parameters_(list, count, moments, inverse_scale, clip, found_inf, state, values));
@@ -4501,8 +4611,43 @@ typedef struct mixprec_cuda_gemm_plan_ {
     mixprec_cuda_gemm_kernel_ kernel;
     int threads, rows, columns, multiprocessors;
     bool wgmma;
-    size_t shared, batch, chunk, workspace; /* products in all, and in a launch */
+    size_t shared, batch, chunk;  /* products in all, and in a launch */
+    size_t partial, realigned[2]; /* bytes of workspace: for the sums of parts of k, for copies of A and B */
 } mixprec_cuda_gemm_plan_;
+
+/* What a copy of an operand needs in which lines begin at multiples of 16 bytes; 0 where they do so anyway, and where
+   it cannot be copied. */
+typedef struct mixprec_cuda_lines_ {
+    size_t width, lines, ld, pitch, count, bytes; /* in elements but pitch, which is in bytes, too */
+} mixprec_cuda_lines_;
+static mixprec_cuda_lines_ mixprec_cuda_lines_of_(const mixprec_cuda_operand_ &x, size_t k, size_t batch) {
+    const bool along_k = x.k_step == 1;
+    const size_t size = mixprec_cuda_size_(x.type);
+    mixprec_cuda_lines_ l = {
+        along_k ? k : x.rows, along_k ? x.rows : k, along_k ? x.row_step : x.k_step, 0, x.stride ? batch : 1, 0};
+    l.pitch = (l.width * size + 15) / 16 * 16;
+    if (!x.array && ((uintptr_t)x.data | l.ld * size | x.stride * size) % 16 && l.pitch && l.lines &&
+        l.lines <= SIZE_MAX / 32 / l.pitch / l.count)
+        l.bytes = l.pitch * l.lines * l.count;
+    return l;
+}
+static mixprec_status mixprec_cuda_realign_operand_(mixprec_cuda_operand_ *x, void *to, size_t k, size_t batch,
+                                                    int multiprocessors, mixprec_cuda_stream stream) {
+    const mixprec_cuda_lines_ l = mixprec_cuda_lines_of_(*x, k, batch);
+    const size_t size = mixprec_cuda_size_(x->type), pitch = l.pitch / size;
+    const size_t warps = (l.pitch / 4 + 511) / 512 * l.lines * l.count, most = (size_t)multiprocessors * 16;
+    const size_t blocks = warps / 8 < most ? warps / 8 + 1 : most;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(size == 4   ? mixprec_cuda_realign_<4>
+                                           : size == 2 ? mixprec_cuda_realign_<2>
+                                                       : mixprec_cuda_realign_<1>,
+                                           blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, (uint32_t *)to, l.pitch / 4,
+                                           x->data, l.width, l.ld, l.lines, x->stride, l.count));
+    x->data = to;
+    x->stride = x->stride ? pitch * l.lines : 0;
+    x->row_step = x->k_step == 1 ? pitch : 1;
+    x->k_step = x->k_step == 1 ? 1 : pitch;
+    return MIXPREC_OK;
+}
 
 /* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for
    which A is gathered, and the fp8 units' kernels any such A, which is decoded: each layout costs half a second of
@@ -4683,6 +4828,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     plan->rows = plan->columns = 64;
     plan->multiprocessors = device.multiprocessors;
     plan->wgmma = false;
+    plan->realigned[0] = plan->realigned[1] = 0;
     depth = 64;
     if (kind < 0) {
         plan->kernel = mixprec_cuda_gemm_exact_;
@@ -4748,15 +4894,19 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         }
     }
     plan->chunk = mixprec_cuda_chunk_of_(plan->batch, tiles, splits);
-    plan->workspace = 0;
+    plan->partial = 0;
     if (splits > 1) {
         if (d.n > SIZE_MAX / 16 / rows / splits / plan->chunk - 3)
             return MIXPREC_ERR_SIZE;
-        plan->workspace = splits * plan->chunk * rows * ((d.n + 3) / 4 * 4) * sizeof(float);
+        plan->partial = splits * plan->chunk * rows * ((d.n + 3) / 4 * 4) * sizeof(float);
     }
     g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
+    if (kind >= 0 && !wmma) {
+        plan->realigned[0] = g->row_begin ? 0 : mixprec_cuda_lines_of_(g->a, d.k, plan->batch).bytes;
+        plan->realigned[1] = mixprec_cuda_lines_of_(g->b, d.k, plan->batch).bytes;
+    }
     return MIXPREC_OK;
 }
 
@@ -4812,7 +4962,7 @@ mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const 
     if (!desc || !bytes)
         return MIXPREC_ERR_NULL;
     MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, &g, &plan, extents));
-    *bytes = plan.workspace;
+    *bytes = plan.partial + plan.realigned[0] + plan.realigned[1];
     return MIXPREC_OK;
 }
 
@@ -4821,6 +4971,8 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     mixprec_cuda_gemm_args_ g = {};
     mixprec_cuda_gemm_plan_ plan;
     mixprec_cuda_extent_ extents[3];
+    char *workspace;
+    size_t left;
     bool nothing;
     if (!desc)
         return MIXPREC_ERR_NULL;
@@ -4862,18 +5014,28 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array, sizeof(void *)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
-    if (g.splits > 1) {
-        bool aligned = (uintptr_t)desc->workspace % 16 == 0;
-        if (desc->workspace && aligned && desc->workspace_size >= plan.workspace)
-            g.partial = (float *)desc->workspace;
-        else if ((options && options->split_k > 1) || !aligned)
+    workspace = (char *)desc->workspace;
+    left = workspace ? desc->workspace_size : 0;
+    if ((uintptr_t)workspace % 16 && plan.partial + plan.realigned[0] + plan.realigned[1])
+        return MIXPREC_ERR_WORKSPACE;
+    if (g.splits > 1 && left >= plan.partial) {
+        g.partial = (float *)desc->workspace;
+        workspace += plan.partial;
+        left -= plan.partial;
+    } else if (g.splits > 1) {
+        if (options && options->split_k > 1)
             return MIXPREC_ERR_WORKSPACE;
-        else {
-            g.splits = 1;
-            g.split_depth = g.k;
-            plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
-        }
+        g.splits = 1;
+        g.split_depth = g.k;
+        plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
+    for (int i = 0; i < 2; i++)
+        if (!nothing && plan.realigned[i] && left >= plan.realigned[i]) {
+            MIXPREC_CUDA_TRY_(mixprec_cuda_realign_operand_(i ? &g.b : &g.a, workspace, g.k, plan.batch,
+                                                            plan.multiprocessors, stream));
+            workspace += plan.realigned[i];
+            left -= plan.realigned[i];
+        }
     g.cluster = 1;
     if (plan.wgmma)
         mixprec_cuda_gemm_place_(plan, &g);
@@ -4934,7 +5096,8 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 #undef MIXPREC_CUDA_ROWS_
 #undef MIXPREC_CUDA_UNITS_
 #undef MIXPREC_CUDA_TRANSPOSE_BLOCKS_
-#undef MIXPREC_CUDA_SGD_BLOCKS_
+#undef MIXPREC_CUDA_OPTIMIZER_BLOCKS_
+#undef MIXPREC_CUDA_BLOCK_
 #undef MIXPREC_CUDA_GAP_
 #undef MIXPREC_CUDA_TILE_BYTES_
 #undef MIXPREC_CUDA_EXACT_DEPTH_

@@ -274,20 +274,26 @@ template <class Combine> static void emulation_meet(const char *operation, void 
 static inline void __syncwarp(unsigned = 0xFFFFFFFFu) {
     emulation_meet("__syncwarp", NULL, [](void **) {});
 }
-template <class T> static T __shfl_xor_sync(unsigned, T value, int distance) {
-    T own = value;
+/* Each lane gets what lane `from` has. */
+template <class T> static T emulation_shuffle(const char *what, T value, int from) {
     struct {
         T in, out;
-        int distance;
-    } slot = {own, own, distance};
+        int from;
+    } slot = {value, value, from};
     typedef decltype(slot) slot_type;
-    emulation_meet("__shfl_xor_sync", &slot, [](void **slots) {
+    emulation_meet(what, &slot, [](void **slots) {
         for (int lane = 0; lane < 32; lane++) {
             slot_type *s = (slot_type *)slots[lane];
-            s->out = ((slot_type *)slots[lane ^ s->distance])->in;
+            s->out = ((slot_type *)slots[s->from & 31])->in;
         }
     });
     return slot.out;
+}
+template <class T> static T __shfl_sync(unsigned, T value, int lane) {
+    return emulation_shuffle("__shfl_sync", value, lane);
+}
+template <class T> static T __shfl_xor_sync(unsigned, T value, int distance) {
+    return emulation_shuffle("__shfl_xor_sync", value, (int)(threadIdx.x % 32) ^ distance);
 }
 static inline unsigned atomicMax(unsigned *p, unsigned x) {
     unsigned old = *p;
@@ -926,6 +932,10 @@ static inline uint32_t mixprec_cuda_tf32_(uint32_t bits) {
 static inline uint16_t emulation_f16(float x) {
     uint16_t bits = mixprec_f32_to_f16(x).bits;
     return (bits & 0x7FFF) > 0x7C00 ? 0x7FFF : bits;
+}
+static inline uint32_t mixprec_cuda_max_u16x2_(uint32_t a, uint32_t b) {
+    uint32_t low = (uint16_t)a > (uint16_t)b ? (uint16_t)a : (uint16_t)b;
+    return low | (a >> 16 > b >> 16 ? a >> 16 : b >> 16) << 16;
 }
 static inline uint32_t mixprec_cuda_mul_f16x2_(uint32_t a, uint32_t b) {
     return emulation_f16(mixprec_cuda_cvt_f16_(a & 0xFFFF) * mixprec_cuda_cvt_f16_(b & 0xFFFF)) |

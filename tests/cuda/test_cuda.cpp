@@ -834,17 +834,18 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
         else if (m > 2)
             d.row_begin = random_u32() % m, d.row_end = d.row_begin + 1 + random_u32() % (m - d.row_begin);
     }
-    if (kind.path != MIXPREC_CUDA_PATH_EXACT && random_u32() % 3 == 0 && k > 100 && kind.a != MIXPREC_I8) {
+    if (random_u32() % 3 == 0) {
         size_t bytes = 0;
-        options.split_k = random_u32() % 2 ? 2 + random_u32() % 3 : 0;
+        if (kind.path != MIXPREC_CUDA_PATH_EXACT && random_u32() % 2 && k > 100 && kind.a != MIXPREC_I8)
+            options.split_k = 2 + random_u32() % 3;
         status = mixprec_cuda_gemm_workspace(&d, &options, &bytes);
 #ifdef TEST_ON_DEVICE
         CHECK(status == MIXPREC_OK || status == MIXPREC_ERR_DEVICE, "workspace: status %d", (int)status);
 #else
         CHECK(status == MIXPREC_OK, "workspace: status %d", (int)status);
 #endif
-        d.workspace_size = bytes;
-        d.workspace = memory(bytes);
+        d.workspace_size = options.split_k || random_u32() % 2 ? bytes : bytes / 2;
+        d.workspace = memory(bytes + 1);
         memset(d.workspace, 0xFF, bytes);
     }
     before = malloc(c.bytes);
@@ -1532,7 +1533,7 @@ static void test_gemm_short(void) {
             d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
             CHECK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes) == MIXPREC_OK && bytes > m * n * 4, "workspace %zu",
                   bytes);
-            d.workspace = memory(bytes), d.workspace_size = t % 2 ? bytes : bytes - 1; /* too small: as if none */
+            d.workspace = memory(bytes), d.workspace_size = t % 2 ? bytes : 16; /* too small: as if none */
             memset(d.workspace, 0xFF, bytes);
             OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
             for (i = 0; i < bytes && ((unsigned char *)d.workspace)[i] == 0xFF; i++)
@@ -1546,6 +1547,86 @@ static void test_gemm_short(void) {
     pretend_multiprocessors(4);
     free(want);
     release(a), release(b), release(c);
+}
+
+/* Operands that are not aligned are copied to the workspace, line by line with zeros at their ends, as far as it
+   reaches: the result has the same bits. */
+static void test_gemm_realigned(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_E4M3, MIXPREC_I8, MIXPREC_F32};
+    static const struct {
+        size_t m, n, k, batch;
+    } shapes[] = {{37, 130, 201, 1}, {70, 45, 77, 3}, {3, 5, 2100, 2}, {1, 1, 1, 1}};
+    for (int t = 0; t < 4 * 4 * 2 * 3; t++) {
+        const mixprec_dtype type = types[t % 4];
+        const int layout = t / 4 % 4, wgmma = t / 16 % 2, form = t / 32;
+        const auto shape = shapes[(t + layout + form) % 4];
+        const size_t size = size_of(type);
+        mixprec_gemm_desc d = {};
+        mixprec_cuda_gemm_options options = {};
+        matrix x[2];
+        size_t bytes = 0, at = 0, c_bytes = shape.m * shape.n * shape.batch * 4;
+        float *without = (float *)memory(c_bytes), *with = (float *)memory(c_bytes);
+        unsigned char *workspace;
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, wgmma);
+#endif
+        options.path = wgmma ? MIXPREC_CUDA_PATH_AUTO : MIXPREC_CUDA_PATH_MMA;
+        options.split_k = 1;
+        d.trans_a = (mixprec_transpose)(layout & 1), d.trans_b = (mixprec_transpose)(layout >> 1);
+        d.m = shape.m, d.n = shape.n, d.k = shape.k, d.native = type == MIXPREC_F32;
+        d.batch = shape.batch;
+        x[0] = make_matrix(type, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, d.batch, form == 1, true);
+        x[1] = make_matrix(type, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.batch, form == 2, true);
+        d.a = x[0].data, d.a_type = type, d.lda = x[0].ld, d.stride_a = x[0].stride;
+        d.b = x[1].data, d.b_type = type, d.ldb = x[1].ld, d.stride_b = t % 3 ? x[1].stride : 0;
+        d.c = without, d.c_type = MIXPREC_F32;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        workspace = (unsigned char *)memory(bytes + 16);
+        memset(workspace, 0xFF, bytes + 16);
+        d.c = with, d.workspace = workspace, d.workspace_size = bytes;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        CHECK(!memcmp(with, without, c_bytes), "case %d: other bits", t);
+        for (int i = 0; i < 2; i++) {
+            const size_t matrices = i == 0 || d.stride_b ? d.batch : 1, width = x[i].columns * size,
+                         stride = d.batch > 1 ? (i ? d.stride_b : d.stride_a) * size : 0;
+            size_t wrong = 0;
+            if (((uintptr_t)x[i].data | x[i].ld * size | stride) % 16 == 0)
+                continue;
+            for (size_t row = 0; row < matrices * x[i].rows; row++)
+                for (size_t byte = 0; byte < (width + 15) / 16 * 16; byte++)
+                    wrong +=
+                        workspace[at++] !=
+                        (byte < width ? ((const unsigned char *)x[i]
+                                             .data)[row / x[i].rows * stride + row % x[i].rows * x[i].ld * size + byte]
+                                      : 0);
+            CHECK(!wrong, "case %d: %zu bytes of operand %d's copy are wrong", t, wrong, i);
+            if (at == bytes)
+                break;
+        }
+        CHECK(at == bytes, "case %d: %zu bytes of workspace, copies of %zu", t, bytes, at);
+        for (size_t i = 0; i < 16; i++)
+            CHECK(workspace[bytes + i] == 0xFF, "case %d: written beyond the workspace", t);
+        if (bytes) { /* room for one of them, or for none */
+            memset(workspace, 0xFF, bytes);
+            d.workspace_size = bytes - 1;
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            CHECK(!memcmp(with, without, c_bytes) && workspace[bytes - 1] == 0xFF, "case %d: with less workspace", t);
+            d.workspace = workspace + 8;
+            CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "case %d: misaligned", t);
+        }
+        if (bytes) { /* nothing is looked at, so nothing copied */
+            double zero = 0;
+            d.alpha = &zero, d.a = d.b = NULL, d.workspace = workspace;
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            for (size_t i = 0; i < c_bytes / 4; i++)
+                CHECK(with[i] == 0, "case %d: alpha is 0, but not element %zu", t, i);
+        }
+        release(workspace), release(with), release(without), release(x[0].data), release(x[1].data);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
 }
 
 /* The products of a batch may lie side by side, as the heads of attention do: [row][head][column]. */
@@ -1890,8 +1971,14 @@ static void test_quantize(void) {
 #endif
 }
 
+/* A NaN above all. */
+static float larger_magnitude(float largest, float x) {
+    return isnan(largest) || fabsf(x) <= largest ? largest : fabsf(x);
+}
 static void test_quantize_blocks(void) {
-    static const size_t shapes[][2] = {{1, 1}, {9, 130}, {0, 4}, {128, 128}, {300, 260}, {5, 0}, {17, 128}};
+    static const size_t shapes[][2] = {{1, 1}, {9, 130},  {0, 4},     {128, 128}, {300, 260},
+                                       {5, 0}, {17, 128}, {300, 264}, {130, 256}, {131, 128}};
+    const size_t shape_count = sizeof shapes / sizeof *shapes;
     int t, form;
     pretend_multiprocessors(1);
     for (t = 0; t < 5; t++)
@@ -1903,15 +1990,20 @@ static void test_quantize_blocks(void) {
             size_t m, i, j, b;
             for (m = 0; m < COUNT; m++) {
                 mixprec_cuda_quantized_blocks *x = &list[m];
-                x->rows = m < 7 ? shapes[m][0] : m % 19, x->columns = m < 7 ? shapes[m][1] : m * 23 % 150;
+                x->rows = m < shape_count ? shapes[m][0] : m % 19;
+                x->columns = m < shape_count ? shapes[m][1] : m * 23 % 150;
                 size_t n = x->rows * x->columns, blocks = (x->rows + high - 1) / high * ((x->columns + 127) / 128);
-                x->src = n ? memory(n * 4, m % 3 * 4) : NULL;
-                x->dst = n ? memory(n, m % 5) : NULL;
+                x->src = n ? memory(n * 4, m < shape_count ? 0 : m % 3 * 4) : NULL;
+                x->dst = n ? memory(n, m < shape_count ? 0 : m % 5) : NULL;
                 x->inverse = n ? (float *)memory(blocks * 4, m % 2 * 4) : NULL;
                 fill((void *)x->src, type, n, 12);
-                if (m == 4)
+                if (m == 4 || m == 7)
                     for (j = 0; j < 128; j++)
                         put((void *)x->src, type, 5 * x->columns + j, 0); /* a block of nothing */
+                if (m == 7) {
+                    put((void *)x->src, type, 77 * x->columns + 63, (double)NAN);
+                    put((void *)x->src, type, 140 * x->columns + 200, (double)-INFINITY);
+                }
             }
             OK(mixprec_cuda_quantize_blocks(list, COUNT, to, type, high, form % 2, NULL));
             for (m = 0; m < COUNT; m++) {
@@ -1922,7 +2014,7 @@ static void test_quantize_blocks(void) {
                     float amax = 0, scale;
                     for (i = i0; i < rows && i < i0 + high; i++)
                         for (j = j0; j < columns && j < j0 + 128; j++)
-                            amax = fmaxf(amax, fabsf((float)value_at(x->src, type, i * columns + j)));
+                            amax = larger_magnitude(amax, (float)value_at(x->src, type, i * columns + j));
                     scale = mixprec_scale_of_amax(amax, to, form % 2);
                     CHECK(x->inverse[b] == rounded(1.0f / scale),
                           "%zu x %zu form %d: block %zu: inverse scale %a, want %a", rows, columns, form, b,
@@ -2727,6 +2819,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
         {"cuda: GEMM, the short form and split k", test_gemm_short},
+        {"cuda: GEMM, operands that are not aligned", test_gemm_realigned},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
