@@ -2558,7 +2558,8 @@ typedef struct mixprec_cuda_gemm_args_ {
     float *partial;                    /* their sums, one part after the other, in rows of n rounded up to fours */
     uint32_t parts;                    /* products and parts of k in this launch */
     uint32_t cluster;                  /* tiles_m counts this many tiles as one */
-    bool mapped, simple;               /* the copy engine brings A and B; every tile ends in the simple way */
+    bool mapped;                       /* the copy engine brings A and B */
+    bool in_place, simple;             /* every tile ends while the next one is brought; and in the simple way */
     mixprec_cuda_map_ a_map, b_map;
 } mixprec_cuda_gemm_args_;
 
@@ -2654,6 +2655,10 @@ struct mixprec_cuda_columns_ {
     __device__ __forceinline__ float scaled(float x, int e, float of_row) const {
         return mixprec_cuda_mul_(alpha, mixprec_cuda_mul_(mixprec_cuda_mul_(x, of_row), scale[e]));
     }
+    __device__ __forceinline__ float biased(float x, int e, bool relu) const {
+        x = mixprec_cuda_add_(x, bias[e]);
+        return relu && mixprec_cuda_bits_(x) - 0x80000000u <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
+    }
     /* What comes after alpha; `to` is where the four go. */
     __device__ __forceinline__ void adjust(float (&v)[4], const char *to, bool whole) const {
         uint32_t code[4] = {0, 0, 0, 0};
@@ -2738,21 +2743,22 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
 }
+/* Four rows of a tile's sums, r, r + step and so on, as far as they are below `last`. */
 template <int type, bool plain>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
-                                                   size_t row0, int r, int last, int step) {
+                                                   size_t row0, int r, int last, int step, const float (&of_row)[4]) {
     const size_t stride = step * four.pitch;
     const bool relu = four.activation == MIXPREC_ACTIVATION_RELU;
     char *to = four.c + (row0 + r) * four.pitch;
-#pragma unroll 8
-    for (; r < last; r += step, to += stride) {
+#pragma unroll
+    for (int i = 0; i < 4; i++, r += step, to += stride) {
+        if (r >= last)
+            break;
         const float4 x = *(const float4 *)(const void *)(tile + r * pitch);
         float v[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
-        for (int e = 0; e < 4 && !plain; e++) {
-            v[e] = mixprec_cuda_add_(four.scaled(v[e], e, four.row_scale), four.bias[e]);
-            v[e] = relu && mixprec_cuda_bits_(v[e]) - 0x80000000u <= 0x7F800000u ? 0.0f : v[e]; /* -0 to -Inf */
-        }
+        for (int e = 0; e < 4 && !plain; e++)
+            v[e] = four.biased(four.scaled(v[e], e, of_row[i]), e, relu);
         if (type == MIXPREC_F32)
             *(uint4 *)(void *)to = make_uint4(mixprec_cuda_bits_(v[0]), mixprec_cuda_bits_(v[1]),
                                               mixprec_cuda_bits_(v[2]), mixprec_cuda_bits_(v[3]));
@@ -2761,17 +2767,91 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &
                                               mixprec_cuda_cvt_pair_(v[2], v[3], (mixprec_dtype)type));
     }
 }
-
 template <bool plain>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_as_(const mixprec_cuda_columns_ &four, mixprec_dtype type,
                                                       const float *tile, int pitch, size_t row0, int r, int last,
-                                                      int step) {
+                                                      int step, const float (&of_row)[4]) {
     if (type == MIXPREC_F32)
-        mixprec_cuda_finish_simple_<MIXPREC_F32, plain>(four, tile, pitch, row0, r, last, step);
+        mixprec_cuda_finish_simple_<MIXPREC_F32, plain>(four, tile, pitch, row0, r, last, step, of_row);
     else if (type == MIXPREC_F16)
-        mixprec_cuda_finish_simple_<MIXPREC_F16, plain>(four, tile, pitch, row0, r, last, step);
+        mixprec_cuda_finish_simple_<MIXPREC_F16, plain>(four, tile, pitch, row0, r, last, step, of_row);
     else
-        mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step);
+        mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step, of_row);
+}
+/* The same in any way that a tile ends in place: with an old C, of f32 or 16 bits and aligned, to e4m3 or e5m2, to
+   anywhere. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
+                                                size_t row0, int r, int last, int step, const float (&of_row)[4],
+                                                bool aligned) {
+    const size_t stride = step * four.pitch;
+    const bool relu = four.activation == MIXPREC_ACTIVATION_RELU;
+    char *to = four.c + (row0 + r) * four.pitch;
+    uint32_t old[4][4] = {};
+    if (four.beta != 0)
+#pragma unroll
+        for (int i = 0; i < 4; i++) { /* all at once: each may take as long as memory does */
+            const char *from = mixprec_cuda_global_(to + i * stride);
+            if (r + i * step < last && four.size == 4) {
+                const uint4 x = *(const uint4 *)(const void *)from;
+                old[i][0] = x.x, old[i][1] = x.y, old[i][2] = x.z, old[i][3] = x.w;
+            } else if (r + i * step < last) {
+                const uint2 x = *(const uint2 *)(const void *)from;
+                old[i][0] = x.x, old[i][1] = x.y;
+            }
+        }
+#pragma unroll
+    for (int i = 0; i < 4; i++, r += step, to += stride) {
+        if (r >= last)
+            break;
+        const float4 x = *(const float4 *)(const void *)(tile + r * pitch);
+        float v[4] = {x.x, x.y, x.z, x.w};
+        uint32_t low, high;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            v[e] = four.scaled(v[e], e, of_row[i]);
+            if (four.beta != 0) {
+                const uint32_t half = old[i][e / 2] >> e % 2 * 16 & 0xFFFF;
+                const float y =
+                    mixprec_cuda_mul_(four.beta, four.size == 4              ? mixprec_cuda_float_(old[i][e])
+                                                 : four.type == MIXPREC_BF16 ? mixprec_cuda_float_(half << 16)
+                                                                             : mixprec_cuda_cvt_f16_(half));
+                v[e] = four.nothing ? y : mixprec_cuda_add_(v[e], y);
+            }
+            v[e] = four.biased(v[e], e, relu);
+        }
+        if (four.size == 4) {
+            if (aligned)
+                *(uint4 *)(void *)to = make_uint4(mixprec_cuda_bits_(v[0]), mixprec_cuda_bits_(v[1]),
+                                                  mixprec_cuda_bits_(v[2]), mixprec_cuda_bits_(v[3]));
+            else
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    if (e < four.count)
+                        ((float *)(void *)to)[e] = v[e];
+            continue;
+        }
+        if (four.type == MIXPREC_BF16)
+            low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_BF16),
+            high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_BF16);
+        else if (four.type == MIXPREC_F16)
+            low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_F16),
+            high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_F16);
+        else if (four.type == MIXPREC_E4M3)
+            low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_E4M3),
+            high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_E4M3);
+        else
+            low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_E5M2),
+            high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_E5M2);
+        if (aligned && four.size == 2)
+            *(uint2 *)(void *)to = make_uint2(low, high);
+        else if (aligned)
+            *(uint32_t *)(void *)to = (low & 0xFFFF) | high << 16;
+        else
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < four.count)
+                    mixprec_cuda_put_(to, four.size, e, (e < 2 ? low : high) >> e % 2 * 8 * four.size);
+    }
 }
 
 /* Which tile, product and part of k a block has: tile `tile` of part z of the launch. */
@@ -2828,8 +2908,10 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     four.begin(g, column, mixprec_cuda_batch_of_(g, z));
     row0 += g.row_begin;
     if (mixprec_cuda_is_simple_(four)) {
-        mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, columns + 8, row0, (int)threadIdx.x / fours, last,
-                                              step);
+        const float of_row[4] = {four.row_scale, four.row_scale, four.row_scale, four.row_scale};
+#pragma unroll 2
+        for (int r = (int)threadIdx.x / fours; r < last; r += 4 * step)
+            mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, columns + 8, row0, r, last, step, of_row);
         return;
     }
 #pragma unroll 1
@@ -3689,7 +3771,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             typename mma::sum sums[columns / 2], part[64];
             const uint32_t count = copies_of(place);
             uint32_t before = 0;
-            if (g.simple && !plain)
+            if (g.in_place && !plain)
                 prepare_columns(place.column, number % 2);
 #pragma unroll
             for (int i = 0; i < columns / 2; i++)
@@ -3738,7 +3820,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             mixprec_cuda_wgmma_finish_<0>(sums);
             if (!decode && !apart && count)
                 leave(before);
-            if (g.simple)
+            if (g.in_place)
                 end(sums, place, plain, number % 2);
             else if (place.row < g.a.rows) /* the lower tile of a cluster need not exist */
                 end_whole(sums, place);
@@ -3748,7 +3830,11 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
     /* Nothing is to be done with the sums. */
     __device__ __forceinline__ bool is_plain() const {
         return g.partial ||
-               (mixprec_cuda_alpha_(g) == 1 && g.k && !g.a.scale && !g.b.scale && !g.bias && !g.activation);
+               (g.simple && mixprec_cuda_alpha_(g) == 1 && g.k && !g.a.scale && !g.b.scale && !g.bias && !g.activation);
+    }
+    /* Neither A and B nor their scales are looked at. */
+    __device__ __forceinline__ bool is_nothing() const {
+        return mixprec_cuda_alpha_(g) == 0 || g.k == 0;
     }
     __device__ __forceinline__ float *column_table(uint32_t which) const {
         return (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_) +
@@ -3761,7 +3847,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         float scale = 1.0f, bias = -0.0f;
         column += t;
         if (t < columns && column < g.n) {
-            if (g.b.scale)
+            if (g.b.scale && !is_nothing())
                 scale = mixprec_cuda_global_(g.b.scale)[g.b.row_block ? column * g.b.row_scale : 0];
             if (g.bias) {
                 const uint32_t bytes = mixprec_cuda_size_(g.bias_type),
@@ -3787,6 +3873,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         const int last = left < 16 ? (int)left : 16;
         const mixprec_dtype type = g.partial ? MIXPREC_F32 : g.c_type;
         const uint32_t size = mixprec_cuda_size_(type);
+        float of_row[4];
         mixprec_cuda_columns_ four;
         if (g.partial) {
             four.c = (char *)mixprec_cuda_partial_(g, place.z, 0, place.column);
@@ -3798,16 +3885,22 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             row0 += g.row_begin;
         }
         four.c += c * size;
+        four.type = type, four.size = (int)size, four.beta = mixprec_cuda_beta_(g);
+        const bool aligned = ((uintptr_t)four.c | four.pitch) % (4 * size) == 0;
         if (!plain) {
-            const bool nothing = mixprec_cuda_alpha_(g) == 0 || g.k == 0; /* no scale of Inf or NaN is looked at then */
-            four.alpha = nothing ? 0.0f : mixprec_cuda_alpha_(g);
-            four.nothing = nothing;
-            four.row_scale = !nothing && g.a.scale ? *mixprec_cuda_global_(g.a.scale) : 1.0f;
+            four.nothing = is_nothing();
+            four.alpha = four.nothing ? 0.0f : mixprec_cuda_alpha_(g);
             four.activation = g.activation;
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                of_row[i] = !four.nothing && g.a.scale && r + 4 * i < last
+                                ? mixprec_cuda_scale_at_(g.a, row0 + r + 4 * i, 0)
+                                : 1.0f;
             mixprec_cuda_barrier_wait_(table, which);
         }
 #pragma unroll 1
         for (int q = 0; q < columns / 32; q++) {
+            const size_t column = place.column + q * 32 + c;
             __syncwarp();
 #pragma unroll
             for (int part = 0; part < columns / 32; part++)
@@ -3817,17 +3910,21 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                         *(float2 *)(void *)(to + i / 2 % 2 * 8 * 40 + i / 4 * 8) =
                             make_float2((float)sums[part * 16 + i], (float)sums[part * 16 + i + 1]);
             __syncwarp();
-            const bool exists = place.column + q * 32 + c < g.n;
-            if (exists && plain)
-                mixprec_cuda_finish_simple_as_<true>(four, type, tile + c, 40, row0, r, last, 4);
-            else if (exists) {
+            if (column < g.n && plain)
+                mixprec_cuda_finish_simple_as_<true>(four, type, tile + c, 40, row0, r, last, 4, of_row);
+            else if (column < g.n) {
                 const float *at = column_table(which) + q * 32 + c;
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    four.scale[e] = four.nothing ? 1.0f : at[e];
+                    four.scale[e] = at[e];
                     four.bias[e] = at[256 + e];
                 }
-                mixprec_cuda_finish_simple_as_<false>(four, type, tile + c, 40, row0, r, last, 4);
+                four.count = g.n - column < 4 ? (int)(g.n - column) : 4;
+                if (g.simple) {
+                    mixprec_cuda_finish_simple_as_<false>(four, type, tile + c, 40, row0, r, last, 4, of_row);
+                } else {
+                    mixprec_cuda_finish_any_(four, tile + c, 40, row0, r, last, 4, of_row, aligned && four.count == 4);
+                }
             }
             four.c += 32 * size;
         }
@@ -4925,20 +5022,22 @@ static bool mixprec_cuda_map_operand_(mixprec_cuda_map_ *map, const mixprec_cuda
            width < most && height < most && batch < most && width && height && (pitch | matrix) >> 40 == 0 &&
            mixprec_cuda_map_of_(map, x.data, sizes, strides, lines);
 }
-/* How the wgmma kernels are launched: a block, or a cluster of two, for each multiprocessor, if every tile ends in the
-   simple way, else for each tile. */
+/* How the wgmma kernels are launched: a block, or a cluster of two, for each multiprocessor, if every tile ends in
+   place, else for each tile. */
 static void mixprec_cuda_gemm_place_(const mixprec_cuda_gemm_plan_ &plan, mixprec_cuda_gemm_args_ *g) {
     const size_t size = mixprec_cuda_size_(g->c_type), count = (size_t)plan.multiprocessors;
     const size_t parts = plan.chunk * g->splits, tiles = (size_t)g->tiles_m * g->tiles_n * parts,
                  pairs = (size_t)((g->tiles_m + 1) / 2) * g->tiles_n * parts;
     const uint32_t depth = (uint32_t)(128 / mixprec_cuda_size_(g->a.type));
-    g->simple = g->partial || (!g->c_array && !g->device_beta && g->beta == 0 && g->triangle == MIXPREC_FULL &&
-                               g->activation <= MIXPREC_ACTIVATION_RELU && g->n % 4 == 0 &&
-                               ((uintptr_t)g->c | g->ldc * size | g->stride_c * size) % (4 * size) == 0 &&
-                               (g->c_type == MIXPREC_F32 || (size == 2 && g->round == MIXPREC_ROUND_NEAREST_EVEN &&
-                                                             g->overflow == MIXPREC_OVERFLOW_IEEE)) &&
-                               (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->a.scale && g->a.row_block) &&
-                               !(g->b.scale && g->b.row_block > 1));
+    const bool old = g->beta != 0 || g->device_beta;
+    const bool aligned = g->n % 4 == 0 && ((uintptr_t)g->c | g->ldc * size | g->stride_c * size) % (4 * size) == 0;
+    const bool narrows =
+        g->c_type == MIXPREC_F32 || (g->round == MIXPREC_ROUND_NEAREST_EVEN &&
+                                     g->overflow == (size == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE));
+    g->in_place = g->partial || (!g->c_array && g->triangle == MIXPREC_FULL && narrows &&
+                                 g->activation <= MIXPREC_ACTIVATION_RELU && (!old || (aligned && size > 1)) &&
+                                 (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->b.scale && g->b.row_block > 1));
+    g->simple = g->partial || (g->in_place && aligned && !old && size > 1);
     /* two blocks to a cluster, unless half of B's tile is no box, or a tile more in a column of tiles makes a round
        more */
     g->cluster = g->tiles_m > 1 && count > 1 && (g->b.k_step == 1 || (uint32_t)plan.columns / 2 >= depth) &&
@@ -5046,7 +5145,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         if (plan.wgmma) {
             const size_t at_once = (size_t)plan.multiprocessors / g.cluster;
             blocks *= g.parts;
-            if (g.simple && blocks > at_once)
+            if (g.in_place && blocks > at_once)
                 blocks = at_once;
         }
         MIXPREC_CUDA_TRY_(mixprec_cuda_launch_clusters_(plan.kernel, blocks * g.cluster, plan.wgmma ? 1 : g.parts,

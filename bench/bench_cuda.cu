@@ -140,21 +140,26 @@ static void *random_array(mixprec_dtype type, size_t n) {
 
 /* ---- GEMM ---- */
 
+typedef enum gemm_end { END_PLAIN, END_BIAS, END_ADD, END_ROWS } gemm_end;
 typedef struct gemm_kind {
     const char *name;
     mixprec_dtype type, c_type;
     int native;
-    bool trans_b, bias;
+    bool trans_b;
+    gemm_end end;
 } gemm_kind;
-/* nt: B transposed, as cuBLAS wants it where elements have 8 bits. */
-static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, false},
-                                       {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, false},
-                                       {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, false},
-                                       {"tf32", MIXPREC_F32, MIXPREC_F32, 1, true, false},
-                                       {"e4m3", MIXPREC_E4M3, MIXPREC_BF16, 0, true, false},
-                                       {"e4m3-bias", MIXPREC_E4M3, MIXPREC_BF16, 0, true, true},
-                                       {"e4m3-native", MIXPREC_E4M3, MIXPREC_BF16, 1, true, false},
-                                       {"i8", MIXPREC_I8, MIXPREC_F32, 0, true, false}};
+/* nt: B transposed, as cuBLAS wants it where elements have 8 bits; add: to C, as gradients are; rows: a scale for each
+   row of A and of B, which cuBLASLt has not been asked for. */
+static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, END_PLAIN},
+                                       {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, END_PLAIN},
+                                       {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, END_PLAIN},
+                                       {"bf16-nt-add", MIXPREC_BF16, MIXPREC_F32, 0, true, END_ADD},
+                                       {"tf32", MIXPREC_F32, MIXPREC_F32, 1, true, END_PLAIN},
+                                       {"e4m3", MIXPREC_E4M3, MIXPREC_BF16, 0, true, END_PLAIN},
+                                       {"e4m3-bias", MIXPREC_E4M3, MIXPREC_BF16, 0, true, END_BIAS},
+                                       {"e4m3-native", MIXPREC_E4M3, MIXPREC_BF16, 1, true, END_PLAIN},
+                                       {"e4m3-rows", MIXPREC_E4M3, MIXPREC_BF16, 1, true, END_ROWS},
+                                       {"i8", MIXPREC_I8, MIXPREC_F32, 0, true, END_PLAIN}};
 static const size_t gemm_sizes[] = {1024, 2048, 4096, 8192, 4097}; /* 4097: nothing is aligned */
 static const int gemm_size_count = (int)(sizeof gemm_sizes / sizeof *gemm_sizes);
 static const int gemm_kind_count = (int)(sizeof gemm_kinds / sizeof *gemm_kinds);
@@ -171,14 +176,14 @@ static cudaDataType_t cuda_type(mixprec_dtype type) {
 
 /* Column-major, so C' = op(B)' op(A)'. Seconds, or NaN where the library refuses. */
 static double cublas_seconds(const mixprec_gemm_desc *d) {
-    float one = 1, zero = 0;
+    float one = 1, beta = d->beta ? (float)*d->beta : 0;
     int32_t int_one = 1, int_zero = 0;
     bool integers = d->a_type == MIXPREC_I8;
     int m = (int)d->m, n = (int)d->n, k = (int)d->k;
     auto run = [&]() {
         return cublasGemmEx(cublas, d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, n, m, k,
                             integers ? (void *)&int_one : &one, d->b, cuda_type(d->b_type), d->trans_b ? k : n, d->a,
-                            cuda_type(d->a_type), k, integers ? (void *)&int_zero : &zero, d->c,
+                            cuda_type(d->a_type), k, integers ? (void *)&int_zero : &beta, d->c,
                             integers ? CUDA_R_32I : cuda_type(d->c_type), n,
                             integers                   ? CUBLAS_COMPUTE_32I
                             : d->a_type == MIXPREC_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32
@@ -276,25 +281,35 @@ static void bench_gemm(void) {
             const gemm_kind *kind = &gemm_kinds[i];
             char name[24];
             mixprec_gemm_desc d;
-            void *a, *b, *c, *bias;
+            void *a, *b, *c, *bias, *scales;
+            double one = 1;
             snprintf(name, sizeof name, "%zu", size);
             if (!wanted("gemm", name) || (quick && size > 2048) ||
                 (kind->native && kind->type == MIXPREC_E4M3 && !has_native_fp8))
                 continue;
             a = random_array(kind->type, size * size), b = random_array(kind->type, size * size);
             c = allocate(size * size * 4), bias = random_array(MIXPREC_BF16, size);
+            scales = allocate(size * 4);
+            CUDA(cudaMemset(scales, 0x3F, size * 4)); /* 0.747 */
             memset(&d, 0, sizeof d);
             d.m = d.n = d.k = size, d.a = a, d.b = b, d.c = c;
             d.a_type = d.b_type = kind->type, d.c_type = kind->c_type, d.native = kind->native;
             d.trans_b = kind->trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-            if (kind->bias)
+            if (kind->end == END_BIAS)
                 d.bias = bias, d.bias_type = MIXPREC_BF16;
+            if (kind->end == END_ADD)
+                d.beta = &one;
+            if (kind->end == END_ROWS)
+                d.scale_a.values = d.scale_b.values = (const float *)scales,
+                d.scale_a.block_rows = d.scale_b.block_rows = 1;
             measure_gemm("gemm", name, kind->name, d, 2.0 * (double)size * (double)size * (double)size,
-                         size < 4097 && !kind->bias && !(kind->native && kind->type == MIXPREC_E4M3), true);
+                         size < 4097 && !kind->end && !(kind->native && kind->type == MIXPREC_E4M3),
+                         kind->end != END_ROWS);
             CUDA(cudaFree(a));
             CUDA(cudaFree(b));
             CUDA(cudaFree(c));
             CUDA(cudaFree(bias));
+            CUDA(cudaFree(scales));
         }
 }
 
@@ -306,7 +321,7 @@ static void bench_symmetric(void) {
         const gemm_kind *kind = &gemm_kinds[i];
         mixprec_gemm_desc d;
         void *a, *c;
-        if (kind->bias || (kind->type == MIXPREC_E4M3 && kind->native) ||
+        if (kind->end || (kind->type == MIXPREC_E4M3 && kind->native) ||
             (kind->type == MIXPREC_BF16 && kind->trans_b) || (!wanted("gram", "full") && !wanted("gram", "lower")))
             continue;
         a = random_array(kind->type, n * k), c = allocate(n * n * 4);

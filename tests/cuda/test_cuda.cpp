@@ -1044,17 +1044,17 @@ static void test_gemm_wgmma(void) {
    one that differs in a single point. */
 static void test_gemm_wgmma_tiles(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_I8, MIXPREC_F32},
-                               c_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16};
+                               c_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
     for (int trial = 0; trial < (test_quick ? 12 : 100); trial++) {
         const mixprec_dtype type = types[trial % 5],
-                            c_type = type == MIXPREC_I8 ? MIXPREC_F32 : c_types[random_u32() % 3];
+                            c_type = type == MIXPREC_I8 ? MIXPREC_F32 : c_types[random_u32() % 5];
         const int other = (int)(random_u32() % 16); /* 0 to 7: what is not common */
         const size_t m = 300, n = random_u32() % 2 ? 520 : other == 0 ? 1030 : 1028, k = 16 * (1 + random_u32() % 20);
         const bool trans_a = size_of(type) == 2 && random_u32() % 2, narrow = type == MIXPREC_F32 || type == MIXPREC_I8,
                    trans_b = narrow || random_u32() % 2;
         matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2, true, true),
                b = make_matrix(type, trans_b ? n : k, trans_b ? k : n, 2, true, true),
-               c = make_matrix(c_type, m, n, 2, other != 1, true);
+               c = make_matrix(c_type, m, n, 2, other != 1 && random_u32() % 4, true);
         mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
         float *scale_a, *scale_b, *bias = (float *)memory(n * 4), *coefficient = (float *)memory(8);
@@ -1074,6 +1074,7 @@ static void test_gemm_wgmma_tiles(void) {
         d.b = b.data, d.b_type = type, d.ldb = b.ld, d.stride_b = d.batch == 2 && random_u32() % 2 ? b.stride : 0;
         d.c = c.data, d.c_type = c_type, d.ldc = c.ld, d.stride_c = c.stride;
         d.native = type == MIXPREC_F32 || (type == MIXPREC_E4M3 && trans_b && random_u32() % 2);
+        d.overflow = size_of(c_type) == 1 && random_u32() % 4 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
         d.scale_a = make_scales(a.rows, a.columns, other == 4 ? (trans_a ? 3 : 2) : (int)(random_u32() % 2), &scale_a);
         const int form = (int)(random_u32() % 3);
         d.scale_b = make_scales(b.rows, b.columns, form < 2 ? form : trans_b ? 2 : 3, &scale_b);
@@ -1486,19 +1487,29 @@ static void test_gemm_arrays(void) { /* pointers to the matrices of a batch; 16-
             put(x[l].data, MIXPREC_BF16, i, random_unit());
         for (size_t i = 0; i < k * 48; i++)
             put(y[l].data, MIXPREC_BF16, i, random_unit());
-        memset(z[l].data, 0xFF, z[l].bytes);
         a[l] = x[l].data, b[l] = y[l].data, c[l] = z[l].data;
     }
     d.m = m, d.n = n, d.k = k, d.batch = count, d.lda = 48, d.ldb = 48, d.ldc = 32;
     d.a_array = a, d.b_array = b, d.c_array = c, d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
-    OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
-    for (l = 0; l < count; l++) {
-        void *before = malloc(z[l].bytes);
-        memset(before, 0xFF, z[l].bytes);
-        check_gemm("arrays", &d, &x[l], &y[l], &z[l], before, 0);
-        free(before);
-        release(x[l].data), release(y[l].data), release(z[l].data);
+    for (int wgmma = 0; wgmma < 2; wgmma++) {
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, wgmma != 0);
+#endif
+        for (l = 0; l < count; l++)
+            memset(z[l].data, 0xFF, z[l].bytes);
+        OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+        for (l = 0; l < count; l++) {
+            void *before = malloc(z[l].bytes);
+            memset(before, 0xFF, z[l].bytes);
+            check_gemm("arrays", &d, &x[l], &y[l], &z[l], before, 0);
+            free(before);
+        }
     }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+    for (l = 0; l < count; l++)
+        release(x[l].data), release(y[l].data), release(z[l].data);
     release(a), release(b), release(c);
 }
 
