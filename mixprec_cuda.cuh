@@ -158,8 +158,8 @@ typedef struct mixprec_cuda_gemm_options {
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
-   16 bytes, are far faster, and a workspace makes up for it: mixprec_cuda_gemm_workspace; of TF32, i8 and 8-bit floats
-   A^T B^T is slower than the other three, and on sm_90a A B^T of TF32 and i8 is the fastest. */
+   16 bytes, are far faster; with a workspace mixprec_cuda_gemm_ex makes up for it. Of TF32, i8 and 8-bit floats A^T B^T
+   is slower than the other three, and on sm_90a A B^T of TF32 and i8 is the fastest. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -170,7 +170,8 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
      native = 1 lets f32 run as TF32, and fp8 on the fp8 units, which sum in less than fp32: of sm_89 and sm_120 where A
        is not transposed, of sm_90a for A B^T. On sm_90a sums of 128 products are added in fp32; on an H200 sums of
        positive numbers were wrong by up to 2^-10 so, without native by 2^-20 (k 4096; Tensor Cores cut, not round);
-     workspace (16-byte aligned device memory) is never needed but for a split_k that is asked for: see below;
+     workspace is device memory, and never needed but for a split_k that is asked for: see below. MIXPREC_ERR_WORKSPACE
+       where it would be used, but is not 16-byte aligned;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
@@ -178,9 +179,10 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
                                     mixprec_cuda_stream stream);
 
 /* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks), and
-   copies A and B, for Tensor Cores, where they or their leading dimensions are no multiples of 16 bytes, as far as the
-   descriptor's pointers and rows (from 0 on) let it tell; 0 when it would do neither. With less it does what it has
-   room for. The copies do not change the result. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers.
+   copies A and B where the address, the leading dimension or the stride of a batch is no multiple of 16 bytes: for
+   mma.sync and warpgroup products, but not matrices of which it gets pointers, nor A with a row_begin. 0 when it would
+   do neither. With less it does what it has room for. The copies do not change the result. The descriptor's pointers
+   are looked at for their alignment alone. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers.
    MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
@@ -1385,26 +1387,26 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_narrow8_any_(uint32_t (&raw)[8], const float
 template <mixprec_dtype type> struct mixprec_cuda_size_of_ {
     enum { bytes = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1 };
 };
-template <mixprec_dtype type, int units, int gap>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_load_units_of_(float (&v)[units][8], const void *base, size_t i, size_t stride) {
+template <mixprec_dtype type, int units>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_load_units_of_(float (&v)[units][8], const void *base, size_t i) {
     const int size = mixprec_cuda_size_of_<type>::bytes;
     uint32_t raw[units][8];
 #pragma unroll
     for (int u = 0; u < units; u++)
-        mixprec_cuda_read8_<size, gap>(raw[u], base, i + u * stride);
+        mixprec_cuda_read8_<size, MIXPREC_CUDA_GAP_>(raw[u], base, i + u * 256);
 #pragma unroll
     for (int u = 0; u < units; u++)
         mixprec_cuda_widen8_(v[u], raw[u], type);
 }
-template <mixprec_dtype type, int units, int gap>
-MIXPREC_CUDA_DEV_ void mixprec_cuda_store_units_of_(void *base, size_t i, size_t stride, const float (&v)[units][8],
+template <mixprec_dtype type, int units>
+MIXPREC_CUDA_DEV_ void mixprec_cuda_store_units_of_(void *base, size_t i, const float (&v)[units][8],
                                                     mixprec_overflow overflow) {
     const int size = mixprec_cuda_size_of_<type>::bytes;
 #pragma unroll
     for (int u = 0; u < units; u++) {
         uint32_t raw[8];
         mixprec_cuda_narrow8_(raw, v[u], type, overflow);
-        mixprec_cuda_write8_<size, gap>(base, i + u * stride, raw);
+        mixprec_cuda_write8_<size, MIXPREC_CUDA_GAP_>(base, i + u * 256, raw);
     }
 }
 template <int units> MIXPREC_CUDA_DEV_ bool mixprec_cuda_units_above_(const float (&v)[units][8], float limit) {
@@ -1415,26 +1417,26 @@ template <int units> MIXPREC_CUDA_DEV_ bool mixprec_cuda_units_above_(const floa
     return any;
 }
 /* Several units, all there and aligned. false: there is a NaN. */
-template <int units, int gap>
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_load_units_(float (&v)[units][8], const void *base, mixprec_dtype type, size_t i,
-                                                size_t stride) {
-    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_load_units_of_<constant, units, gap>(v, base, i, stride)));
+template <int units>
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_load_units_(float (&v)[units][8], const void *base, mixprec_dtype type, size_t i) {
+    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_load_units_of_<constant, units>(v, base, i)));
     return !mixprec_cuda_units_above_(v, mixprec_cuda_float_(0x7F800000u));
 }
 /* false: not to be had by instructions, and nothing was written. */
-template <int units, int gap>
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_store_units_(void *base, mixprec_dtype type, size_t i, size_t stride,
-                                                 const float (&v)[units][8], const mixprec_cuda_rounding_ &how) {
-    if (units == 1 && gap == MIXPREC_CUDA_GAP_ && how.round != MIXPREC_ROUND_NEAREST_EVEN) {
+template <int units>
+MIXPREC_CUDA_DEV_ bool mixprec_cuda_store_units_(void *base, mixprec_dtype type, size_t i, const float (&v)[units][8],
+                                                 const mixprec_cuda_rounding_ &how) {
+    if (units == 1 && how.round != MIXPREC_ROUND_NEAREST_EVEN) {
         uint32_t raw[8];
         if (!mixprec_cuda_narrow8_any_(raw, v[0], type, how, i))
             return false;
-        MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_write8_<mixprec_cuda_size_of_<constant>::bytes, gap>(base, i, raw)));
+        MIXPREC_CUDA_BY_TYPE_(
+            type, (mixprec_cuda_write8_<mixprec_cuda_size_of_<constant>::bytes, MIXPREC_CUDA_GAP_>(base, i, raw)));
         return true;
     }
     if (mixprec_cuda_units_above_(v, mixprec_cuda_limit_(type, how)))
         return false;
-    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_store_units_of_<constant, units, gap>(base, i, stride, v, how.overflow)));
+    MIXPREC_CUDA_BY_TYPE_(type, (mixprec_cuda_store_units_of_<constant, units>(base, i, v, how.overflow)));
     return true;
 }
 
@@ -1514,9 +1516,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_leave_(mixprec_cuda_quantize_op_<any_round_>
    those of a unit in order, and then unit() is called; `exact`: x may be a NaN, which is to stay what it is. */
 template <int units, class Op>
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_step_fast_(Op &op, const mixprec_cuda_item_ &item, size_t i) {
-    const int gap = MIXPREC_CUDA_GAP_;
     float v[units][8];
-    if (!mixprec_cuda_load_units_<units, gap>(v, item.p[1], op.src_type, i, 256))
+    if (!mixprec_cuda_load_units_<units>(v, item.p[1], op.src_type, i))
         return false;
 #pragma unroll
     for (int u = 0; u < units; u++) {
@@ -1526,7 +1527,7 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_step_fast_(Op &op, const mixprec_cuda_item_ 
         op.unit();
     }
     return op.dst_type == MIXPREC_NONE ||
-           mixprec_cuda_store_units_<units, gap>(item.p[0], op.dst_type, i, 256, v, op.rounding(item));
+           mixprec_cuda_store_units_<units>(item.p[0], op.dst_type, i, v, op.rounding(item));
 }
 /* All units at once or, where the rounding may be any, one after the other. */
 template <class Op>
@@ -2734,16 +2735,16 @@ struct mixprec_cuda_columns_ {
     }
 };
 
-/* What is common, whole rows of f32, f16 or bf16 without beta, and no activation but ReLU, without a branch: row r and
-   every step-th after it of a tile whose rows are `pitch` floats. `plain`: nothing is to be done with the sums. Through
-   put() f16 products of 4096 ran at 473 TFLOP/s on an H200, so at 561. */
+/* What is common: whole rows of f32, f16 or bf16 without beta, and no activation but ReLU. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
     return !four.nothing && !four.rows_scaled && four.beta == 0 && four.activation <= MIXPREC_ACTIVATION_RELU &&
            four.count == 4 && four.triangle == MIXPREC_FULL &&
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
 }
-/* Four rows of a tile's sums, r, r + step and so on, as far as they are below `last`. */
+/* What is common, without a branch: four rows of a tile's sums, r, r + step and so on, as far as they are below `last`;
+   the tile's rows are `pitch` floats. `plain`: nothing is to be done with the sums. Through put() f16 products of 4096
+   ran at 473 TFLOP/s on an H200, so at 561. */
 template <int type, bool plain>
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
                                                    size_t row0, int r, int last, int step, const float (&of_row)[4]) {
@@ -2778,8 +2779,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_as_(const mixprec_cuda_columns
     else
         mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step, of_row);
 }
-/* The same in any way that a tile ends in place: with an old C, of f32 or 16 bits and aligned, to e4m3 or e5m2, to
-   anywhere. */
+/* The same in any other way that a tile ends in place: to e4m3 and e5m2, too, and to a C that is not aligned. An old C
+   (beta is not 0) must be aligned, of f32 or 16 bits, and n a multiple of 4: mixprec_cuda_gemm_place_ sees to it. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
                                                 size_t row0, int r, int last, int step, const float (&of_row)[4],
                                                 bool aligned) {
@@ -4212,6 +4213,7 @@ static void mixprec_cuda_advance_(mixprec_cuda_norm_op_ &op, size_t blocks) {
 template <class Op, class Record>
 static mixprec_status mixprec_cuda_run_list_(Op &op, const Record *list, size_t count, size_t blocks, size_t shared,
                                              mixprec_cuda_stream stream) {
+    static_assert(sizeof(Op) + sizeof(mixprec_cuda_list_) <= 4096, "more than a kernel's parameters may be");
     mixprec_cuda_device_ device;
     size_t i = 0;
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
@@ -4692,6 +4694,8 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
         return MIXPREC_ERR_LEADING_DIMENSION;
     if (scales->values && height > 1 && scale_ld > (SIZE_MAX / 16 - width) / (height - 1))
         return MIXPREC_ERR_SIZE;
+    if (stored_rows == 1) /* nothing is a leading dimension away: let it be one that vectors allow */
+        ld = (ld + 15) / 16 * 16;
     x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
     x->k_step = k_first ? ld : 1;
@@ -5000,7 +5004,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
-    if (kind >= 0 && !wmma) {
+    if (kind >= 0 && !wmma && rows && d.n && (g->alpha != 0 || g->device_alpha)) {
         plan->realigned[0] = g->row_begin ? 0 : mixprec_cuda_lines_of_(g->a, d.k, plan->batch).bytes;
         plan->realigned[1] = mixprec_cuda_lines_of_(g->b, d.k, plan->batch).bytes;
     }
@@ -5071,7 +5075,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     mixprec_cuda_gemm_plan_ plan;
     mixprec_cuda_extent_ extents[3];
     char *workspace;
-    size_t left;
+    size_t left, most;
     bool nothing;
     if (!desc)
         return MIXPREC_ERR_NULL;
@@ -5081,25 +5085,25 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
-    if (!g.c_array) { /* of pointers in device memory nothing is known */
-        const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
-        const struct {
-            const void *data;
-            mixprec_cuda_extent_ extent;
-            size_t stride;
-        } read[5] = {{nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
-                     {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
-                     {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
-                     {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
-                     {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0}};
-        for (int i = 0; i < 5; i++)
-            if (read[i].data && mixprec_cuda_batches_overlap_(plan.batch, g.c, extents[2], c_stride, read[i].data,
-                                                              read[i].extent, read[i].stride))
-                return MIXPREC_ERR_OVERLAP;
-        for (size_t i = 1; i < plan.batch && c_stride < extents[2].bytes; i++) /* all strides are one: with the first */
-            if (mixprec_cuda_matrices_overlap_(g.c, extents[2], (const char *)g.c + i * c_stride, extents[2]))
-                return MIXPREC_ERR_OVERLAP;
-    }
+    const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
+    const struct {
+        const void *data; /* NULL: of pointers in device memory nothing is known */
+        mixprec_cuda_extent_ extent;
+        size_t stride;
+    } used[6] = {{nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
+                 {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
+                 {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
+                 {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
+                 {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0},
+                 {g.c_array ? NULL : g.c, extents[2], c_stride}};
+    for (int i = 0; i < 5 && !g.c_array; i++)
+        if (used[i].data && mixprec_cuda_batches_overlap_(plan.batch, g.c, extents[2], c_stride, used[i].data,
+                                                          used[i].extent, used[i].stride))
+            return MIXPREC_ERR_OVERLAP;
+    /* all strides are one: with the first */
+    for (size_t i = 1; i < plan.batch && !g.c_array && c_stride < extents[2].bytes; i++)
+        if (mixprec_cuda_matrices_overlap_(g.c, extents[2], (const char *)g.c + i * c_stride, extents[2]))
+            return MIXPREC_ERR_OVERLAP;
     if (!nothing) {
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.a.array ? NULL : g.a.data, mixprec_cuda_size_(g.a.type)));
         MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.b.array ? NULL : g.b.data, mixprec_cuda_size_(g.b.type)));
@@ -5115,8 +5119,14 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
     workspace = (char *)desc->workspace;
     left = workspace ? desc->workspace_size : 0;
-    if ((uintptr_t)workspace % 16 && plan.partial + plan.realigned[0] + plan.realigned[1])
+    most = plan.partial + plan.realigned[0] + plan.realigned[1];
+    most = left < most ? left : most;
+    if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
+    for (int i = 0; i < 6; i++)
+        if (mixprec_cuda_overlap_(workspace, most, used[i].data,
+                                  used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
+            return MIXPREC_ERR_OVERLAP;
     if (g.splits > 1 && left >= plan.partial) {
         g.partial = (float *)desc->workspace;
         workspace += plan.partial;
@@ -5129,7 +5139,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
     for (int i = 0; i < 2; i++)
-        if (!nothing && plan.realigned[i] && left >= plan.realigned[i]) {
+        if (plan.realigned[i] && left >= plan.realigned[i]) {
             MIXPREC_CUDA_TRY_(mixprec_cuda_realign_operand_(i ? &g.b : &g.a, workspace, g.k, plan.batch,
                                                             plan.multiprocessors, stream));
             workspace += plan.realigned[i];
@@ -5139,7 +5149,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     if (plan.wgmma)
         mixprec_cuda_gemm_place_(plan, &g);
     for (g.batch_begin = 0; g.batch_begin < plan.batch; g.batch_begin += plan.chunk) {
-        size_t left = plan.batch - g.batch_begin, chunk = left < plan.chunk ? left : plan.chunk;
+        const size_t rest = plan.batch - g.batch_begin, chunk = rest < plan.chunk ? rest : plan.chunk;
         size_t blocks = (size_t)g.tiles_m * g.tiles_n;
         g.parts = (uint32_t)(chunk * g.splits);
         if (plan.wgmma) {

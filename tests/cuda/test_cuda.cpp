@@ -1544,7 +1544,8 @@ static void test_gemm_short(void) {
             d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
             CHECK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes) == MIXPREC_OK && bytes > m * n * 4, "workspace %zu",
                   bytes);
-            d.workspace = memory(bytes), d.workspace_size = t % 2 ? bytes : 16; /* too small: as if none */
+            /* too small: as if none; in form 6 nothing is copied */
+            d.workspace = memory(bytes), d.workspace_size = t % 2 ? bytes : t == 6 ? bytes - 1 : 16;
             memset(d.workspace, 0xFF, bytes);
             OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
             for (i = 0; i < bytes && ((unsigned char *)d.workspace)[i] == 0xFF; i++)
@@ -1590,6 +1591,8 @@ static void test_gemm_realigned(void) {
         x[1] = make_matrix(type, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.batch, form == 2, true);
         d.a = x[0].data, d.a_type = type, d.lda = x[0].ld, d.stride_a = x[0].stride;
         d.b = x[1].data, d.b_type = type, d.ldb = x[1].ld, d.stride_b = t % 3 ? x[1].stride : 0;
+        if (form == 1) /* the stride of A alone */
+            d.stride_a = x[0].stride - 1;
         d.c = without, d.c_type = MIXPREC_F32;
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
@@ -1602,7 +1605,7 @@ static void test_gemm_realigned(void) {
             const size_t matrices = i == 0 || d.stride_b ? d.batch : 1, width = x[i].columns * size,
                          stride = d.batch > 1 ? (i ? d.stride_b : d.stride_a) * size : 0;
             size_t wrong = 0;
-            if (((uintptr_t)x[i].data | x[i].ld * size | stride) % 16 == 0)
+            if (((uintptr_t)x[i].data | (x[i].rows > 1 ? x[i].ld * size : 0) | stride) % 16 == 0)
                 continue;
             for (size_t row = 0; row < matrices * x[i].rows; row++)
                 for (size_t byte = 0; byte < (width + 15) / 16 * 16; byte++)
@@ -1626,9 +1629,21 @@ static void test_gemm_realigned(void) {
             d.workspace = workspace + 8;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "case %d: misaligned", t);
         }
-        if (bytes) { /* nothing is looked at, so nothing copied */
+        if (bytes) {
             double zero = 0;
-            d.alpha = &zero, d.a = d.b = NULL, d.workspace = workspace;
+            size_t none = 1;
+            d.workspace_size = 0; /* not looked at */
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            d.workspace = with, d.workspace_size = bytes;
+            CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: workspace on C", t);
+            d.m = 0;
+            CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: no rows: %zu", t,
+                  none);
+            d.m = shape.m;
+            /* alpha is 0: nothing is looked at, so nothing copied */
+            d.alpha = &zero, d.a = d.b = NULL, d.workspace = workspace + 8;
+            CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: alpha 0: %zu", t,
+                  none);
             OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
             for (size_t i = 0; i < c_bytes / 4; i++)
                 CHECK(with[i] == 0, "case %d: alpha is 0, but not element %zu", t, i);
