@@ -14068,7 +14068,10 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
     MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_WIDTH_) sums[k / MIXPREC_WIDTH_] =
         *(const mixprec_f64s_at_ *)(lanes + k);
     for (j = 0; j < n; j += MIXPREC_ROW_LANES_) {
-        MIXPREC_UNROLL_ for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_FLOATS_) {
+#if MIXPREC_WIDTH_ > 1 /* else clang 19 warns that it cannot */
+        MIXPREC_UNROLL_
+#endif
+        for (k = 0; k < MIXPREC_ROW_LANES_; k += MIXPREC_FLOATS_) {
             if (j + k >= n)
                 break;
             lo = MIXPREC_LOAD_(power + j + k);
@@ -14089,78 +14092,113 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
    ends with a whole vector, in exps, which nothing else uses then); else they are computed once more. */
 enum { MIXPREC_EXPS_ = 16 * MIXPREC_BLOCK_ };
 
-MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
-    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_EXPS_], *to, *e;
+/* Short rows go through each phase a few at a time: what ends a phase of a row, its maximum or its sum, takes long to
+   come, and the next row need not wait for it. */
+enum { MIXPREC_SOFTMAX_ROWS_ = 4, MIXPREC_SOFTMAX_SHORT_ = MIXPREC_EXPS_ / MIXPREC_SOFTMAX_ROWS_ };
+typedef struct mixprec_softmax_row_ {
+    size_t n, first;
+    int32_t target;
+    float *exps, max; /* exps: of all of a short row, or of a block */
+    double difference, lanes[MIXPREC_ROW_LANES_];
+    int is_short, in_place;
+} mixprec_softmax_row_;
+
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_begin_(mixprec_softmax_row_ *r, const mixprec_softmax_ *s, size_t row,
+                                                  float *exps) {
+    float x[MIXPREC_FLOATS_];
+    size_t i;
+    r->n = s->valid ? (size_t)s->valid[row] : s->columns;
+    r->first = row * s->columns;
+    r->target = s->targets ? s->targets[row] : -1;
+    r->exps = exps;
+    r->is_short = r->n <= MIXPREC_EXPS_;
+    r->in_place = !r->is_short && !s->logarithm && s->y.data && s->y.type == MIXPREC_F32;
+    r->max = mixprec_row_max_(&s->x, r->first, r->n, r->is_short ? exps : NULL);
+    r->difference = 0;
+    if (r->target >= 0)
+        r->difference = (double)*mixprec_view_(x, &s->x, r->first + (size_t)r->target, 1, 0) - (double)r->max;
+    MIXPREC_KEEP_(r->difference);
+    for (i = 0; i < MIXPREC_ROW_LANES_; i++)
+        r->lanes[i] = 0;
+}
+/* Where the exps of a block from element i on are, or go. */
+MIXPREC_FORCE_INLINE_ float *mixprec_softmax_place_(const mixprec_softmax_row_ *r, const mixprec_softmax_ *s, size_t i,
+                                                    size_t count) {
+    return r->in_place ? mixprec_place_(r->exps, &s->y, r->first + i, count) : r->exps + (r->is_short ? i : 0);
+}
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_exps_(const mixprec_kernels_ *kernels, mixprec_softmax_row_ *r,
+                                                 const mixprec_softmax_ *s, float *buffer) {
+    const float lowest = mixprec_f32_from_bits_(0xFF800000u);
+    size_t i, count;
+    for (i = 0; i < r->n; i += count) {
+        float *e;
+        count = mixprec_min_(r->n - i, MIXPREC_BLOCK_);
+        e = mixprec_softmax_place_(r, s, i, count);
+        mixprec_exp_each_(kernels, e, r->lanes,
+                          r->is_short ? mixprec_kept_view_(e, &s->x, r->first + i, count, 1)
+                                      : mixprec_view_(buffer, &s->x, r->first + i, count, lowest),
+                          count, r->max);
+    }
+}
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_end_(const mixprec_kernels_ *kernels, mixprec_softmax_row_ *r,
+                                                const mixprec_softmax_ *s, size_t row, float *buffer) {
     const float lowest = mixprec_f32_from_bits_(0xFF800000u), *from;
-    size_t row, i, j, count;
-    for (row = 0; row < s->rows; row++) {
-        const size_t n = s->valid ? (size_t)s->valid[row] : s->columns, first = row * s->columns;
-        const int32_t target = s->targets ? s->targets[row] : -1;
-        const int is_short = n <= MIXPREC_EXPS_;
-        const int in_place = !is_short && !s->logarithm && s->y.data && s->y.type == MIXPREC_F32;
-        const float max = mixprec_row_max_(&s->x, first, n, is_short ? exps : NULL);
-        double lanes[MIXPREC_ROW_LANES_] = {0}, sum, inverse, factor, log_sum = 0, difference = 0;
-        int wide; /* is the factor more than f32 can hold? */
-        if (target >= 0) {
-            difference = (double)*mixprec_view_(buffer, &s->x, first + (size_t)target, 1, 0) - (double)max;
-            MIXPREC_KEEP_(difference);
+    const double sum = mixprec_terms_sum_(r->lanes), inverse = 1 / sum, factor = inverse * s->scale;
+    const double log_sum = s->logarithm || s->losses ? mixprec_log_sum_(sum) : 0;
+    const int wide = !s->logarithm && (factor > 3.4e38 || factor < -3.4e38); /* more than f32 can hold? */
+    size_t i, j, count;
+    if (s->losses)
+        s->losses[row] = r->target >= 0 ? mixprec_to_f32_(log_sum - r->difference) : 0;
+    for (i = 0; i < r->n && s->y.data; i += count) {
+        float *e, *to, picked;
+        count = mixprec_min_(r->n - i, MIXPREC_BLOCK_);
+        e = mixprec_softmax_place_(r, s, i, count);
+        if (s->logarithm || (!r->is_short && !r->in_place)) {
+            from = mixprec_view_(buffer, &s->x, r->first + i, count, lowest);
+            if (s->logarithm)
+                e = (float *)(uintptr_t)from; /* only read */
+            else
+                mixprec_exp_each_(kernels, e, r->lanes, from, count, r->max);
         }
-        for (i = 0; i < n; i += count) {
-            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-            e = exps + (is_short ? i : 0);
-            if (in_place)
-                e = mixprec_place_(e, &s->y, first + i, count);
-            from = is_short ? mixprec_kept_view_(e, &s->x, first + i, count, 1)
-                            : mixprec_view_(buffer, &s->x, first + i, count, lowest);
-            mixprec_exp_each_(kernels, e, lanes, from, count, max);
+        picked = r->target >= 0 && (size_t)r->target - i < count ? e[(size_t)r->target - i] : 0;
+        to = mixprec_place_(buffer, &s->y, r->first + i, count);
+        for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
+            const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(e + j);
+            mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
+            if (wide)
+                z *= factor;
+            else {
+                z -= (double)r->max;
+                MIXPREC_KEEP_SEVERAL_(z);
+                z -= log_sum;
+            }
+            MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
         }
-        sum = mixprec_terms_sum_(lanes);
-        inverse = 1 / sum;
-        factor = inverse * s->scale;
-        wide = !s->logarithm && (factor > 3.4e38 || factor < -3.4e38);
-        if (s->logarithm || s->losses)
-            log_sum = mixprec_log_sum_(sum);
-        if (s->losses)
-            s->losses[row] = target >= 0 ? mixprec_to_f32_(log_sum - difference) : 0;
-        if (!s->y.data)
-            continue;
-        for (i = 0; i < n; i += count) {
-            float picked;
-            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
-            e = exps + (is_short ? i : 0);
-            if (in_place)
-                e = mixprec_place_(e, &s->y, first + i, count);
-            if (s->logarithm || (!is_short && !in_place)) {
-                from = mixprec_view_(buffer, &s->x, first + i, count, lowest);
-                if (s->logarithm)
-                    e = (float *)(uintptr_t)from; /* only read */
-                else
-                    mixprec_exp_each_(kernels, e, lanes, from, count, max);
-            }
-            picked = target >= 0 && (size_t)target - i < count ? e[(size_t)target - i] : 0;
-            to = mixprec_place_(buffer, &s->y, first + i, count);
-            for (j = 0; j < count && (s->logarithm || wide); j += MIXPREC_WIDTH_) {
-                const mixprec_f32s_ in = MIXPREC_LOAD_F32S_(e + j);
-                mixprec_f64s_ z = MIXPREC_TO_F64S_(in);
-                if (wide)
-                    z *= factor;
-                else {
-                    z -= (double)max;
-                    MIXPREC_KEEP_SEVERAL_(z);
-                    z -= log_sum;
-                }
-                MIXPREC_STORE_F32S_(to + j, MIXPREC_TO_F32S_(z));
-            }
-            for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
-                mixprec_floats_ y;
-                MIXPREC_PRODUCT_(y, MIXPREC_LOAD_(e + j), (float)factor);
-                MIXPREC_STORE_(to + j, y);
-            }
-            if (target >= 0 && (size_t)target - i < count)
-                to[(size_t)target - i] = mixprec_to_f32_((mixprec_times_((double)picked, inverse) - 1) * s->scale);
-            mixprec_write_(&s->y, first + i, to, count);
+        for (j = 0; j < count && !s->logarithm && !wide; j += MIXPREC_FLOATS_) {
+            mixprec_floats_ y;
+            MIXPREC_PRODUCT_(y, MIXPREC_LOAD_(e + j), (float)factor);
+            MIXPREC_STORE_(to + j, y);
         }
-        mixprec_write_zeros_(&s->y, s->targets && target < 0 ? first : first + n, first + s->columns);
+        if (r->target >= 0 && (size_t)r->target - i < count)
+            to[(size_t)r->target - i] = mixprec_to_f32_((mixprec_times_((double)picked, inverse) - 1) * s->scale);
+        mixprec_write_(&s->y, r->first + i, to, count);
+    }
+    if (s->y.data)
+        mixprec_write_zeros_(&s->y, s->targets && r->target < 0 ? r->first : r->first + r->n, r->first + s->columns);
+}
+
+MIXPREC_FORCE_INLINE_ void mixprec_softmax_run_as_(const mixprec_kernels_ *kernels, const mixprec_softmax_ *s) {
+    float buffer[MIXPREC_BLOCK_], exps[MIXPREC_EXPS_];
+    mixprec_softmax_row_ rows[MIXPREC_SOFTMAX_ROWS_];
+    size_t row, count, r;
+    for (row = 0; row < s->rows; row += count) {
+        count = s->columns <= MIXPREC_SOFTMAX_SHORT_ ? mixprec_min_(s->rows - row, MIXPREC_SOFTMAX_ROWS_) : 1;
+        for (r = 0; r < count; r++)
+            mixprec_softmax_begin_(&rows[r], s, row + r, exps + r * MIXPREC_SOFTMAX_SHORT_);
+        for (r = 0; r < count; r++)
+            mixprec_softmax_exps_(kernels, &rows[r], s, buffer);
+        for (r = 0; r < count; r++)
+            mixprec_softmax_end_(kernels, &rows[r], s, row + r, buffer);
     }
 }
 MIXPREC_BOTH_(mixprec_softmax_run_, (const mixprec_kernels_ *kernels, const mixprec_softmax_ *s), (kernels, s))
