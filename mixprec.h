@@ -14093,7 +14093,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_exp_each_(const mixprec_kernels_ *kernels, fl
 enum { MIXPREC_EXPS_ = 16 * MIXPREC_BLOCK_ };
 
 /* Short rows go through each phase a few at a time: what ends a phase of a row, its maximum or its sum, takes long to
-   come, and the next row need not wait for it. */
+   come, and the next row need not wait for it. Rows of 64 take 3.4 cycles for an element so, one by one 3.75 (Zen 4). */
 enum { MIXPREC_SOFTMAX_ROWS_ = 4, MIXPREC_SOFTMAX_SHORT_ = MIXPREC_EXPS_ / MIXPREC_SOFTMAX_ROWS_ };
 typedef struct mixprec_softmax_row_ {
     size_t n, first;
