@@ -142,7 +142,7 @@ typedef enum mixprec_cuda_path {
     MIXPREC_CUDA_PATH_EXACT,    /* fused multiply-adds in the CPU's order, any dtypes: the CPU's bits */
     MIXPREC_CUDA_PATH_WMMA,     /* nvcuda::wmma: the reference for MMA */
     MIXPREC_CUDA_PATH_MMA,      /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
-    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, the copy engine: code for sm_90a; of TF32 and i8 A B^T alone */
+    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, the copy engine: code for sm_90a; TF32 and i8 but A B^T want a workspace */
 } mixprec_cuda_path;
 
 /* Options of mixprec_cuda_gemm_ex beyond the descriptor. All zero: the default. */
@@ -158,8 +158,8 @@ typedef struct mixprec_cuda_gemm_options {
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
-   16 bytes, are far faster; with a workspace mixprec_cuda_gemm_ex makes up for it. Of TF32, i8 and 8-bit floats A^T B^T
-   is slower than the other three, and on sm_90a A B^T of TF32 and i8 is the fastest. */
+   16 bytes, are far faster, and of TF32, i8 and 8-bit floats A^T B^T is slower than the other three, on sm_90a A B^T of
+   TF32 and i8 the fastest: with a workspace mixprec_cuda_gemm_ex makes up for both. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -168,8 +168,10 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 /* As mixprec_gemm_ex; options may be NULL. Of the descriptor
      a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
      native = 1 lets f32 run as TF32, and fp8 on the fp8 units, which sum in less than fp32: of sm_89 and sm_120 where A
-       is not transposed, of sm_90a for A B^T. On sm_90a sums of 128 products are added in fp32; on an H200 sums of
-       positive numbers were wrong by up to 2^-10 so, without native by 2^-20 (k 4096; Tensor Cores cut, not round);
+       is not transposed, of sm_90a for A B^T, or where the workspace lets A and B become so. On sm_90a sums of 128
+       products are added in fp32; on an H200 sums of positive numbers were wrong by up to 2^-10 so, without native by
+       2^-20 (k 4096; Tensor Cores cut, not round);
+     activation: GELU, SiLU and tanh are right to 2^-20 of the result, GELU_TANH to 2^-15 where it nears 0;
      workspace is device memory, and never needed but for a split_k that is asked for: see below. MIXPREC_ERR_WORKSPACE
        where it would be used, but is not 16-byte aligned;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
@@ -179,9 +181,13 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
                                     mixprec_cuda_stream stream);
 
 /* Bytes of workspace with which mixprec_cuda_gemm_ex splits k as far as is useful (or as options->split_k asks), and
-   copies A and B where the address, the leading dimension or the stride of a batch is no multiple of 16 bytes: for
-   mma.sync and warpgroup products, but not matrices of which it gets pointers, nor A with a row_begin. 0 when it would
-   do neither. With less it does what it has room for. The copies do not change the result. The descriptor's pointers
+   copies A and B, for mma.sync and warpgroup products,
+     - where the address, the leading dimension or the stride of a batch is no multiple of 16 bytes;
+     - on sm_90a for TF32, i8 and native fp8, whose warpgroup products want A B^T: transposed, where that pays, or where
+       MIXPREC_CUDA_PATH_WGMMA asks for it;
+     - on sm_90a rounded to TF32, where that pays;
+   but not matrices of which it gets pointers, nor A with a row_begin. 0 when it would do nothing of this. With less it
+   does what it has room for. Copies leave the result as it is on the path that they lead to. The descriptor's pointers
    are looked at for their alignment alone. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers.
    MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
@@ -1052,6 +1058,12 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
     return bits;
 }
 
+/* 1 / x, wrong by at most 1 ulp (PTX ISA 9.0, 9.7.3.13); 0 where that is below 2^-126. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_reciprocal_(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 /* The larger of each of two pairs of 16 bits without a sign. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_max_u16x2_(uint32_t a, uint32_t b) {
     return __vmaxu2(a, b);
@@ -2534,6 +2546,7 @@ typedef struct mixprec_cuda_operand_ {
     const float *scale; /* NULL: none; of (row, k): scale[row / row_block * row_scale + k / k_block * k_scale] */
     size_t row_block, k_block, row_scale, k_scale, scale_bytes;
     int k_varies;
+    bool rounded; /* to TF32 */
 } mixprec_cuda_operand_;
 
 typedef struct mixprec_cuda_gemm_args_ {
@@ -2583,21 +2596,48 @@ MIXPREC_CUDA_DEV_ const char *mixprec_cuda_base_(const mixprec_cuda_operand_ &x,
            (x.array ? 0 : batch * x.stride * size);
 }
 
-static __device__ __attribute__((noinline, unused)) float mixprec_cuda_activate_(float x,
-                                                                                 mixprec_activation activation) {
-    if (activation == MIXPREC_ACTIVATION_RELU)
-        return (mixprec_cuda_bits_(x) - 0x80000000u) <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
-    if (activation == MIXPREC_ACTIVATION_TANH)
-        return tanhf(x);
-    float y = activation == MIXPREC_ACTIVATION_GELU ? 0.5f * x * erfcf(-0.70710678f * x)
-              /* (1 + tanh u) / 2 = 1 / (1 + exp(-2 u)) */
-              : activation == MIXPREC_ACTIVATION_GELU_TANH
-                  ? x / (1.0f + expf(-1.5957691f * (x + 0.044715f * x * x * x)))
-                  : x / (1.0f + expf(-x));
-    return x < -104.0f ? -0.0f : y; /* they end in -0, and Inf times 0 is none */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_relu_(float x) {
+    return mixprec_cuda_bits_(x) - 0x80000000u <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
+}
+/* x / 2 (1 + erf(x / sqrt 2)) as the CPU's (mixprec_gelu_ in mixprec.h): with a = |x|, (1 - erf(a / sqrt 2)) / 2 =
+   exp(-a^2 / 2) p(t) / (4 + a), t = 4 / (4 + a). */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_gelu_(float x) {
+    const float c[] = {0.067569904f, -0.258147985f, 0.223511353f, 0.0904590487f, 0.0709205717f,
+                       0.335417241f, 0.292046279f,  0.3811526f,   0.398085684f,  0.398985326f};
+    const float a = fminf(fabsf(x), 16.0f), square = mixprec_cuda_mul_(a, a),
+                u = a * mixprec_cuda_reciprocal_(4.0f + a);
+    float y = c[0];
+#pragma unroll
+    for (int i = 1; i < 10; i++)
+        y = fmaf(y, 1.0f - u, c[i]);
+    y *= u * expf(-0.5f * square);
+    y = fmaf(y, -0.5f * fmaf(a, a, -square), y); /* what rounding the square has changed */
+    return (x < 0 ? -0.0f : x) - y;
+}
+/* x / (1 + exp(-u)) is SiLU with u = x, and x / 2 (1 + tanh(u / 2)). They end in -0, and Inf times 0 would be none. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_sigmoid_(float x, float u) {
+    const float y = x * mixprec_cuda_reciprocal_(1.0f + expf(-u));
+    return u < -87.0f ? -0.0f : y;
 }
 
 /* What is long and rare in the epilogue, each once. */
+static __device__ __attribute__((noinline, unused)) float4 mixprec_cuda_activate_(float4 v,
+                                                                                  mixprec_activation activation) {
+    float x[4] = {v.x, v.y, v.z, v.w};
+#define MIXPREC_CUDA_EACH_(expression) _Pragma("unroll") for (int e = 0; e < 4; e++) x[e] = expression
+    if (activation == MIXPREC_ACTIVATION_GELU)
+        MIXPREC_CUDA_EACH_(mixprec_cuda_gelu_(x[e]));
+    else if (activation == MIXPREC_ACTIVATION_GELU_TANH)
+        MIXPREC_CUDA_EACH_(mixprec_cuda_sigmoid_(x[e], 1.5957691f * fmaf(0.044715f * x[e] * x[e], x[e], x[e])));
+    else if (activation == MIXPREC_ACTIVATION_SILU)
+        MIXPREC_CUDA_EACH_(mixprec_cuda_sigmoid_(x[e], x[e]));
+    else if (activation == MIXPREC_ACTIVATION_TANH)
+        MIXPREC_CUDA_EACH_(tanhf(x[e]));
+    else
+        MIXPREC_CUDA_EACH_(mixprec_cuda_relu_(x[e]));
+#undef MIXPREC_CUDA_EACH_
+    return make_float4(x[0], x[1], x[2], x[3]);
+}
 static __device__ __attribute__((noinline, unused)) float mixprec_cuda_decode_rare_(uint32_t code, mixprec_dtype type) {
     return mixprec_cuda_decode_(code, type);
 }
@@ -2658,7 +2698,7 @@ struct mixprec_cuda_columns_ {
     }
     __device__ __forceinline__ float biased(float x, int e, bool relu) const {
         x = mixprec_cuda_add_(x, bias[e]);
-        return relu && mixprec_cuda_bits_(x) - 0x80000000u <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
+        return relu ? mixprec_cuda_relu_(x) : x;
     }
     /* What comes after alpha; `to` is where the four go. */
     __device__ __forceinline__ void adjust(float (&v)[4], const char *to, bool whole) const {
@@ -2688,10 +2728,13 @@ struct mixprec_cuda_columns_ {
 #pragma unroll
         for (int e = 0; e < 4; e++)
             v[e] = mixprec_cuda_add_(v[e], bias[e]);
-        if (activation != MIXPREC_ACTIVATION_NONE)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                v[e] = mixprec_cuda_activate_(v[e], activation);
+        activate(v);
+    }
+    __device__ __forceinline__ void activate(float (&v)[4]) const {
+        if (activation == MIXPREC_ACTIVATION_NONE)
+            return;
+        const float4 y = mixprec_cuda_activate_(make_float4(v[0], v[1], v[2], v[3]), activation);
+        v[0] = y.x, v[1] = y.y, v[2] = y.z, v[3] = y.w;
     }
     __device__ __forceinline__ void put(const mixprec_cuda_gemm_args_ &g, const float4 &sums, size_t row) const {
         char *to = c + row * pitch;
@@ -2735,10 +2778,9 @@ struct mixprec_cuda_columns_ {
     }
 };
 
-/* What is common: whole rows of f32, f16 or bf16 without beta, and no activation but ReLU. */
+/* What is common: whole rows of f32, f16 or bf16 without beta. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
-    return !four.nothing && !four.rows_scaled && four.beta == 0 && four.activation <= MIXPREC_ACTIVATION_RELU &&
-           four.count == 4 && four.triangle == MIXPREC_FULL &&
+    return !four.nothing && !four.rows_scaled && four.beta == 0 && four.count == 4 && four.triangle == MIXPREC_FULL &&
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
 }
@@ -2779,6 +2821,24 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_as_(const mixprec_cuda_columns
     else
         mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step, of_row);
 }
+/* What is common; an activation but ReLU first in the tile itself, so that there is code for it but once. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_common_(const mixprec_cuda_columns_ &four, float *tile, int pitch,
+                                                   size_t row0, int r, int last, int step, const float (&of_row)[4]) {
+    if (__builtin_expect(four.activation > MIXPREC_ACTIVATION_RELU, 0)) {
+#pragma unroll
+        for (int i = 0; i < 4 && r + i * step < last; i++) {
+            float4 *at = (float4 *)(void *)(tile + (r + i * step) * pitch);
+            float v[4] = {at->x, at->y, at->z, at->w};
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                v[e] = four.biased(four.scaled(v[e], e, of_row[i]), e, false);
+            four.activate(v);
+            *at = make_float4(v[0], v[1], v[2], v[3]);
+        }
+        mixprec_cuda_finish_simple_as_<true>(four, four.type, tile, pitch, row0, r, last, step, of_row);
+    } else
+        mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, pitch, row0, r, last, step, of_row);
+}
 /* The same in any other way that a tile ends in place: to e4m3 and e5m2, too, and to a C that is not aligned. An old C
    (beta is not 0) must be aligned, of f32 or 16 bits, and n a multiple of 4: mixprec_cuda_gemm_place_ sees to it. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
@@ -2808,18 +2868,33 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
         float v[4] = {x.x, x.y, x.z, x.w};
         uint32_t low, high;
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
+        for (int e = 0; e < 4; e++)
             v[e] = four.scaled(v[e], e, of_row[i]);
-            if (four.beta != 0) {
-                const uint32_t half = old[i][e / 2] >> e % 2 * 16 & 0xFFFF;
-                const float y =
-                    mixprec_cuda_mul_(four.beta, four.size == 4              ? mixprec_cuda_float_(old[i][e])
-                                                 : four.type == MIXPREC_BF16 ? mixprec_cuda_float_(half << 16)
-                                                                             : mixprec_cuda_cvt_f16_(half));
-                v[e] = four.nothing ? y : mixprec_cuda_add_(v[e], y);
+        if (four.beta != 0) {
+            float y[4];
+            if (four.size == 4)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[e] = mixprec_cuda_float_(old[i][e]);
+            else if (four.type == MIXPREC_BF16)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[e] = mixprec_cuda_float_(e % 2 ? old[i][e / 2] & 0xFFFF0000u : old[i][e / 2] << 16);
+            else
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[e] = mixprec_cuda_cvt_f16_(old[i][e / 2] >> e % 2 * 16 & 0xFFFF);
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                y[e] = mixprec_cuda_mul_(four.beta, y[e]);
+                v[e] = four.nothing ? y[e] : mixprec_cuda_add_(v[e], y[e]);
             }
-            v[e] = four.biased(v[e], e, relu);
         }
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            v[e] = four.biased(v[e], e, relu);
+        if (!relu)
+            four.activate(v);
         if (four.size == 4) {
             if (aligned)
                 *(uint4 *)(void *)to = make_uint4(mixprec_cuda_bits_(v[0]), mixprec_cuda_bits_(v[1]),
@@ -2896,7 +2971,7 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
     const int fours = columns / 4, c = (int)threadIdx.x % fours * 4, step = threads / fours;
     const size_t column = column0 + c, left = g.a.rows - row0;
     const int last = left < (size_t)rows ? (int)left : rows;
-    const float *tile = (const float *)(const void *)mixprec_cuda_shared_() + c;
+    float *tile = (float *)(void *)mixprec_cuda_shared_() + c;
     mixprec_cuda_columns_ four;
     if (column >= g.n)
         return;
@@ -2912,7 +2987,7 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
         const float of_row[4] = {four.row_scale, four.row_scale, four.row_scale, four.row_scale};
 #pragma unroll 2
         for (int r = (int)threadIdx.x / fours; r < last; r += 4 * step)
-            mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, columns + 8, row0, r, last, step, of_row);
+            mixprec_cuda_finish_common_(four, tile, columns + 8, row0, r, last, step, of_row);
         return;
     }
 #pragma unroll 1
@@ -2950,17 +3025,25 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     }
 }
 
-/* Copies lines of `width` elements to lines of `pitch` words, whose ends become zero: a warp takes 512 words at a time.
-   A matrix has `lines` of them, `ld` elements apart, and matrices are `stride` apart. */
+/* A copy of an operand in the workspace: `count` matrices of `lines` lines of `width` elements, which begin every
+   `pitch` bytes, a multiple of 16, and end in zeros. The operand's lines are `ld` elements apart, matrices `stride`. */
+typedef struct mixprec_cuda_copy_ {
+    size_t width, lines, pitch, count, bytes; /* bytes in all; 0: there is no copy */
+    size_t ld, stride;
+    bool turned; /* the operand's lines are the copy's columns */
+    bool round;  /* f32 to TF32 */
+} mixprec_cuda_copy_;
+
+/* A warp takes 512 words of a line at a time. */
 template <int size>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
-    mixprec_cuda_realign_(uint32_t *to, size_t pitch, const void *from, size_t width, size_t ld, size_t lines,
-                          size_t stride, size_t count) {
+    mixprec_cuda_copy_lines_(void *to, const void *from, mixprec_cuda_copy_ x) {
     const int per_word = 4 / size, at_once = 8;
-    const size_t parts = (pitch + 511) / 512, step = (size_t)gridDim.x * (MIXPREC_CUDA_THREADS_ / 32);
+    const size_t pitch = x.pitch / 4, parts = (pitch + 511) / 512,
+                 step = (size_t)gridDim.x * (MIXPREC_CUDA_THREADS_ / 32);
     for (size_t task = (size_t)blockIdx.x * (MIXPREC_CUDA_THREADS_ / 32) + threadIdx.x / 32;
-         task < parts * lines * count; task += step) {
-        const size_t line = task / parts, first = line / lines * stride + line % lines * ld;
+         task < parts * x.lines * x.count; task += step) {
+        const size_t line = task / parts, first = line / x.lines * x.stride + line % x.lines * x.ld;
         const size_t end = task % parts * 512 + 512 < pitch ? task % parts * 512 + 512 : pitch;
 #pragma unroll 1
         for (size_t w = task % parts * 512 + threadIdx.x % 32; w < end; w += at_once * 32) {
@@ -2968,13 +3051,78 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
 #pragma unroll
             for (int u = 0; u < at_once * per_word; u++) {
                 size_t i = (w + u / per_word * 32) * per_word + u % per_word;
-                if (i < width)
+                if (i < x.width)
                     words[u / per_word] |= mixprec_cuda_element_(from, size, first + i) << u % per_word * size * 8;
             }
 #pragma unroll
             for (int u = 0; u < at_once; u++)
                 if (w + u * 32 < end)
-                    to[line * pitch + w + u * 32] = words[u];
+                    ((uint32_t *)to)[line * pitch + w + u * 32] = x.round ? mixprec_cuda_tf32_(words[u]) : words[u];
+        }
+    }
+}
+
+/* The first `count` of the elements in 16 bytes that need not be aligned. */
+template <int size>
+static __device__ __attribute__((noinline)) uint4 mixprec_cuda_gather_(const void *from, size_t first, size_t count) {
+    uint32_t words[4] = {};
+#pragma unroll
+    for (int e = 0; e < 16 / size; e++)
+        if ((size_t)e < count)
+            words[e * size / 4] |= mixprec_cuda_element_(from, size, first + e) << e * size % 4 * 8;
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+/* A thread turns a square of 16 bytes a line, in registers; a warp reads 64 bytes a line and writes 128. */
+template <int size>
+static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
+    mixprec_cuda_copy_turned_(void *to, const void *from, mixprec_cuda_copy_ x) {
+    const int side = 16 / size, lane = (int)threadIdx.x % 32;
+    const bool aligned = ((uintptr_t)from | x.ld * size | x.stride * size) % 16 == 0;
+    const size_t down = (x.lines + 4 * side - 1) / (4 * side), parts = (x.pitch + 127) / 128 * down,
+                 step = (size_t)gridDim.x * (MIXPREC_CUDA_THREADS_ / 32);
+    for (size_t task = (size_t)blockIdx.x * (MIXPREC_CUDA_THREADS_ / 32) + threadIdx.x / 32; task < parts * x.count;
+         task += step) {
+        const size_t matrix = task / parts, line = task % down * (4 * side) + lane / 8 * side,
+                     column = task % parts / down * (8 * side) + lane % 8 * side;
+        const size_t first = matrix * x.stride + column * x.ld + line;
+        uint32_t words[side][4] = {};
+        if (aligned && line + side <= x.lines) {
+            const char *at = (const char *)mixprec_cuda_global_(from) + first * size;
+#pragma unroll
+            for (int i = 0; i < side; i++)
+                if (column + i < x.width) {
+                    const uint4 four = *(const uint4 *)(const void *)(at + i * x.ld * size);
+                    words[i][0] = four.x, words[i][1] = four.y, words[i][2] = four.z, words[i][3] = four.w;
+                }
+        } else if (line < x.lines) {
+#pragma unroll
+            for (int i = 0; i < side; i++)
+                if (column + i < x.width) {
+                    const uint4 four = mixprec_cuda_gather_<size>(from, first + i * x.ld, x.lines - line);
+                    words[i][0] = four.x, words[i][1] = four.y, words[i][2] = four.z, words[i][3] = four.w;
+                }
+        }
+        if (size == 1)
+#pragma unroll
+            for (int i = 0; i < side; i++) { /* 4 x 4 codes at a time */
+                uint32_t &a = words[i / 4 * 4][i % 4], &b = words[i / 4 * 4 + 1][i % 4],
+                         &c = words[i / 4 * 4 + 2][i % 4], &d = words[i / 4 * 4 + 3][i % 4];
+                const uint32_t ab = __byte_perm(a, b, 0x5140), ab_high = __byte_perm(a, b, 0x7362),
+                               cd = __byte_perm(c, d, 0x5140), cd_high = __byte_perm(c, d, 0x7362);
+                a = __byte_perm(ab, cd, 0x5410), b = __byte_perm(ab, cd, 0x7632);
+                c = __byte_perm(ab_high, cd_high, 0x5410), d = __byte_perm(ab_high, cd_high, 0x7632);
+            }
+#pragma unroll
+        for (int i = 0; i < side; i++) {
+            uint32_t y[4];
+#pragma unroll
+            for (int q = 0; q < 4; q++) {
+                y[q] = size == 1 ? words[q * 4 + i % 4][i / 4] : words[q][i];
+                y[q] = x.round ? mixprec_cuda_tf32_(y[q]) : y[q];
+            }
+            if (line + i < x.lines && column * size < x.pitch)
+                *(uint4 *)(void *)((char *)to + (matrix * x.lines + line + i) * x.pitch + column * size) =
+                    make_uint4(y[0], y[1], y[2], y[3]);
         }
     }
 }
@@ -3602,7 +3750,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_decode_(uint32_t to, uint32_t from, in
     }
 }
 
-/* Rounds a stage of `bytes` to TF32, where it lies. */
+/* Rounds `bytes` of a stage to TF32, where they lie. */
 template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_tf32_(uint32_t stage) {
     const int at_once = 4;
     stage += threadIdx.x * 16;
@@ -3805,8 +3953,11 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                     }
                     leave(stage);
                 } else {
-                    if (tf32) {
-                        mixprec_cuda_wgmma_tf32_<stage_bytes>(at(stage));
+                    if (tf32 && !(g.a.rounded && g.b.rounded)) {
+                        if (!g.a.rounded)
+                            mixprec_cuda_wgmma_tf32_<rows * 128>(at(stage));
+                        if (!g.b.rounded)
+                            mixprec_cuda_wgmma_tf32_<columns * 128>(at(stage) + rows * 128);
                         mixprec_cuda_wgmma_publish_();
                         mixprec_cuda_sync_(1, 256);
                     }
@@ -3922,7 +4073,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                 }
                 four.count = g.n - column < 4 ? (int)(g.n - column) : 4;
                 if (g.simple) {
-                    mixprec_cuda_finish_simple_as_<false>(four, type, tile + c, 40, row0, r, last, 4, of_row);
+                    mixprec_cuda_finish_common_(four, tile + c, 40, row0, r, last, 4, of_row);
                 } else {
                     mixprec_cuda_finish_any_(four, tile + c, 40, row0, r, last, 4, of_row, aligned && four.count == 4);
                 }
@@ -4711,43 +4862,88 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
 typedef struct mixprec_cuda_gemm_plan_ {
     mixprec_cuda_gemm_kernel_ kernel;
     int threads, rows, columns, multiprocessors;
-    bool wgmma;
+    bool wgmma, turned;           /* turned: it cannot do without the copies */
     size_t shared, batch, chunk;  /* products in all, and in a launch */
-    size_t partial, realigned[2]; /* bytes of workspace: for the sums of parts of k, for copies of A and B */
+    size_t partial, bytes;        /* of workspace: for the sums of parts of k, and in all */
+    mixprec_cuda_copy_ copies[2]; /* of A and B */
 } mixprec_cuda_gemm_plan_;
 
-/* What a copy of an operand needs in which lines begin at multiples of 16 bytes; 0 where they do so anyway, and where
-   it cannot be copied. */
-typedef struct mixprec_cuda_lines_ {
-    size_t width, lines, ld, pitch, count, bytes; /* in elements but pitch, which is in bytes, too */
-} mixprec_cuda_lines_;
-static mixprec_cuda_lines_ mixprec_cuda_lines_of_(const mixprec_cuda_operand_ &x, size_t k, size_t batch) {
-    const bool along_k = x.k_step == 1;
-    const size_t size = mixprec_cuda_size_(x.type);
-    mixprec_cuda_lines_ l = {
-        along_k ? k : x.rows, along_k ? x.rows : k, along_k ? x.row_step : x.k_step, 0, x.stride ? batch : 1, 0};
-    l.pitch = (l.width * size + 15) / 16 * 16;
-    if (!x.array && ((uintptr_t)x.data | l.ld * size | x.stride * size) % 16 && l.pitch && l.lines &&
-        l.lines <= SIZE_MAX / 32 / l.pitch / l.count)
-        l.bytes = l.pitch * l.lines * l.count;
-    return l;
+/* A A^T or A^T A: a copy of A is one of B. */
+static bool mixprec_cuda_is_gram_(const mixprec_cuda_gemm_args_ &g) {
+    return g.a.data && g.a.data == g.b.data && !g.a.array && !g.b.array && !g.row_begin && g.a.rows == g.b.rows &&
+           g.a.row_step == g.b.row_step && g.a.k_step == g.b.k_step && g.a.stride == g.b.stride && g.a.type == g.b.type;
 }
-static mixprec_status mixprec_cuda_realign_operand_(mixprec_cuda_operand_ *x, void *to, size_t k, size_t batch,
-                                                    int multiprocessors, mixprec_cuda_stream stream) {
-    const mixprec_cuda_lines_ l = mixprec_cuda_lines_of_(*x, k, batch);
-    const size_t size = mixprec_cuda_size_(x->type), pitch = l.pitch / size;
-    const size_t warps = (l.pitch / 4 + 511) / 512 * l.lines * l.count, most = (size_t)multiprocessors * 16;
+/* wgmma takes lines of k as well as lines along k of fp16 and bf16, and of fp8 that is decoded. */
+static bool mixprec_cuda_takes_all_layouts_(int kind) {
+    return kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_ || kind == MIXPREC_CUDA_FP8_;
+}
+/* Does it pay to make `copies` copies of `bytes` where that saves `saved` femtoseconds for a product of two numbers? On
+   an H200 a copy took 4 us and .7 ps a byte. */
+static bool mixprec_cuda_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, size_t copies, size_t bytes,
+                               double saved) {
+    return saved * (double)g.a.rows * (double)g.n * (double)g.k * (double)batch >
+           4e9 * (double)copies + 700.0 * (double)bytes;
+}
+/* The copy of A or B (`which` 1) for wgmma of this kind, or, kind -1, for mma.sync: of what does not begin at multiples
+   of 16 bytes, or must have its lines turned along k, or is better rounded to TF32 once. There is none of matrices of
+   which only pointers are known, nor of an A that begins at a row. */
+static mixprec_cuda_copy_ mixprec_cuda_copy_of_(const mixprec_cuda_gemm_args_ &g, int which, size_t batch, int kind) {
+    const mixprec_cuda_operand_ &x = which ? g.b : g.a;
+    const size_t size = mixprec_cuda_size_(x.type), ld = x.k_step == 1 ? x.row_step : x.k_step;
+    const bool turn = x.k_step != 1 && kind >= 0 && !mixprec_cuda_takes_all_layouts_(kind);
+    const bool along_k = x.k_step == 1 || turn, round = kind == MIXPREC_CUDA_TF32_;
+    mixprec_cuda_copy_ c = {
+        along_k ? g.k : x.rows, along_k ? x.rows : g.k, 0, x.stride ? batch : 1, 0, ld, x.stride, turn, round};
+    size_t bytes;
+    c.pitch = (c.width * size + 15) / 16 * 16;
+    if (x.array || (!which && g.row_begin) || !c.pitch || !c.lines || c.lines > SIZE_MAX / 32 / c.pitch / c.count)
+        return c;
+    bytes = c.pitch * c.lines * c.count;
+    if (turn || ((uintptr_t)x.data | ld * size | x.stride * size) % 16 ||
+        (round && mixprec_cuda_pays_(g, batch, 1, bytes,
+                                     mixprec_cuda_is_gram_(g) ? 4.65
+                                     : which                  ? 2.9
+                                                              : 1.75)))
+        c.bytes = bytes;
+    return c;
+}
+/* Can what is not along k be turned, and does that pay? With A^T B^T the kernels of mma.sync gather A. */
+static bool mixprec_cuda_turning_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, int kind, bool asked_for) {
+    const bool gathers = g.a.k_step != 1 && g.b.k_step == 1;
+    size_t copies = 0, bytes = 0;
+    for (int i = 0; i < 2; i++)
+        if ((i ? g.b : g.a).k_step != 1) {
+            const mixprec_cuda_copy_ c = mixprec_cuda_copy_of_(g, i, batch, kind);
+            if (!c.bytes)
+                return false;
+            copies++, bytes += c.bytes;
+            if (mixprec_cuda_is_gram_(g))
+                break;
+        }
+    return asked_for || mixprec_cuda_pays_(g, batch, copies, bytes,
+                                           kind == MIXPREC_CUDA_TF32_ ? gathers ? 14 : 6
+                                           : kind == MIXPREC_CUDA_S8_ ? gathers ? 20 : 1.3
+                                                                      : 2.5);
+}
+static mixprec_status mixprec_cuda_copy_to_(void *to, const mixprec_cuda_operand_ &x, const mixprec_cuda_copy_ &c,
+                                            int multiprocessors, mixprec_cuda_stream stream) {
+    const size_t size = mixprec_cuda_size_(x.type);
+    const size_t warps = c.bytes / 2048, most = (size_t)multiprocessors * 16; /* 2 KB or more to a warp */
     const size_t blocks = warps / 8 < most ? warps / 8 + 1 : most;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(size == 4   ? mixprec_cuda_realign_<4>
-                                           : size == 2 ? mixprec_cuda_realign_<2>
-                                                       : mixprec_cuda_realign_<1>,
-                                           blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, (uint32_t *)to, l.pitch / 4,
-                                           x->data, l.width, l.ld, l.lines, x->stride, l.count));
-    x->data = to;
-    x->stride = x->stride ? pitch * l.lines : 0;
-    x->row_step = x->k_step == 1 ? pitch : 1;
-    x->k_step = x->k_step == 1 ? 1 : pitch;
-    return MIXPREC_OK;
+    return mixprec_cuda_launch_(c.turned    ? size == 4 ? mixprec_cuda_copy_turned_<4> : mixprec_cuda_copy_turned_<1>
+                                   : size == 4 ? mixprec_cuda_copy_lines_<4>
+                                : size == 2 ? mixprec_cuda_copy_lines_<2>
+                                            : mixprec_cuda_copy_lines_<1>,
+                                blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
+}
+static void mixprec_cuda_use_copy_(mixprec_cuda_operand_ *x, const void *copy, const mixprec_cuda_copy_ &c) {
+    const size_t pitch = c.pitch / mixprec_cuda_size_(x->type);
+    const bool along_k = x->k_step == 1 || c.turned;
+    x->data = copy;
+    x->stride = x->stride ? pitch * c.lines : 0;
+    x->row_step = along_k ? pitch : 1;
+    x->k_step = along_k ? 1 : pitch;
+    x->rounded = c.round;
 }
 
 /* Of the four layouts f16 and bf16 have all; the others lack A from lines of k with a B that is not, C = A^T B^T, for
@@ -4815,16 +5011,17 @@ static size_t mixprec_cuda_chunk_of_(size_t batch, size_t tiles, size_t splits) 
 }
 
 /* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
-   device last. */
+   device last. `turns`: operands may be copied with other lines; without these copies the plan is of no use. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
-                                                 const mixprec_cuda_gemm_options *options, mixprec_cuda_gemm_args_ *g,
-                                                 mixprec_cuda_gemm_plan_ *plan, mixprec_cuda_extent_ extents[3]) {
+                                                 const mixprec_cuda_gemm_options *options, bool turns,
+                                                 mixprec_cuda_gemm_args_ *g, mixprec_cuda_gemm_plan_ *plan,
+                                                 mixprec_cuda_extent_ extents[3]) {
     mixprec_cuda_gemm_options none = {};
     mixprec_gemm_desc d = *desc;
     mixprec_cuda_device_ device;
     int kind = -1;
     cudaFuncAttributes attributes;
-    bool along_k, wmma, wgmma, has_wgmma, large = false;
+    bool along_k, wmma, wgmma, has_wgmma, looked_at, hopper, asked_for, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
@@ -4886,11 +5083,15 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
     g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
     rows = g->a.rows;
-    along_k = g->a.k_step == 1 && g->b.k_step == 1;
+    looked_at = rows && d.n && d.k && (g->alpha != 0 || g->device_alpha); /* A and B */
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_has_wgmma_)));
     has_wgmma = attributes.sharedSizeBytes != 0;
+    asked_for = options->path == MIXPREC_CUDA_PATH_WGMMA;
+    hopper = has_wgmma && (asked_for || options->path == MIXPREC_CUDA_PATH_AUTO);
+    along_k = g->a.k_step == 1 && g->b.k_step == 1;
+    turns = turns && hopper && looked_at && !along_k;
     if (d.a_type == d.b_type)
         kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
                : d.a_type == MIXPREC_BF16               ? MIXPREC_CUDA_BF16_
@@ -4898,21 +5099,24 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                : d.a_type == MIXPREC_I8 && d.k < 131072 ? MIXPREC_CUDA_S8_ /* what int32 holds */
                                                         : -1;
     if (mixprec_cuda_is_fp8_(d.a_type) && mixprec_cuda_is_fp8_(d.b_type)) {
+        const int units =
+            MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
         kind = MIXPREC_CUDA_FP8_;
         if (d.native && options->path != MIXPREC_CUDA_PATH_WMMA &&
-            (MIXPREC_CUDA_HAS_FP8_(device.compiled) ? g->a.k_step == 1
-                                                    : along_k && has_wgmma && options->path != MIXPREC_CUDA_PATH_MMA))
-            kind = MIXPREC_CUDA_E4M3_E4M3_ + (d.a_type == MIXPREC_E5M2 ? 2 : 0) + (d.b_type == MIXPREC_E5M2 ? 1 : 0);
+            (MIXPREC_CUDA_HAS_FP8_(device.compiled)
+                 ? g->a.k_step == 1
+                 : hopper && (along_k || (turns && mixprec_cuda_turning_pays_(*g, plan->batch, units, asked_for)))))
+            kind = units;
     }
     if (g->a.k_varies || g->b.k_varies)
         kind = -1;
     if (kind < 0 && options->path > MIXPREC_CUDA_PATH_EXACT)
         return MIXPREC_ERR_ISA;
     wmma = options->path == MIXPREC_CUDA_PATH_WMMA;
-    wgmma = has_wgmma && (options->path == MIXPREC_CUDA_PATH_AUTO || options->path == MIXPREC_CUDA_PATH_WGMMA) &&
-            (kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_ || kind == MIXPREC_CUDA_FP8_ ||
-             (along_k && kind >= 0)); /* TF32, int8, the fp8 units */
-    if (options->path == MIXPREC_CUDA_PATH_WGMMA && !wgmma)
+    wgmma = hopper && kind >= 0 &&
+            (mixprec_cuda_takes_all_layouts_(kind) || along_k ||
+             (turns && mixprec_cuda_turning_pays_(*g, plan->batch, kind, asked_for)));
+    if (asked_for && !wgmma)
         return has_wgmma ? MIXPREC_ERR_ISA : mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
     if (options->path == MIXPREC_CUDA_PATH_AUTO && device.compiled < 800) {
         wmma = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_ || kind == MIXPREC_CUDA_FP8_;
@@ -4929,7 +5133,6 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     plan->rows = plan->columns = 64;
     plan->multiprocessors = device.multiprocessors;
     plan->wgmma = false;
-    plan->realigned[0] = plan->realigned[1] = 0;
     depth = 64;
     if (kind < 0) {
         plan->kernel = mixprec_cuda_gemm_exact_;
@@ -5004,10 +5207,15 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
-    if (kind >= 0 && !wmma && rows && d.n && (g->alpha != 0 || g->device_alpha)) {
-        plan->realigned[0] = g->row_begin ? 0 : mixprec_cuda_lines_of_(g->a, d.k, plan->batch).bytes;
-        plan->realigned[1] = mixprec_cuda_lines_of_(g->b, d.k, plan->batch).bytes;
+    for (int i = 0; i < 2; i++) {
+        plan->copies[i] = mixprec_cuda_copy_of_(*g, i, plan->batch, wgmma ? kind : -1);
+        if (kind < 0 || wmma || !looked_at)
+            plan->copies[i].bytes = 0;
     }
+    if (mixprec_cuda_is_gram_(*g))
+        plan->copies[1].bytes = 0;
+    plan->turned = plan->copies[0].turned || plan->copies[1].turned;
+    plan->bytes = plan->partial + plan->copies[0].bytes + plan->copies[1].bytes;
     return MIXPREC_OK;
 }
 
@@ -5038,9 +5246,9 @@ static void mixprec_cuda_gemm_place_(const mixprec_cuda_gemm_plan_ &plan, mixpre
     const bool narrows =
         g->c_type == MIXPREC_F32 || (g->round == MIXPREC_ROUND_NEAREST_EVEN &&
                                      g->overflow == (size == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE));
-    g->in_place = g->partial || (!g->c_array && g->triangle == MIXPREC_FULL && narrows &&
-                                 g->activation <= MIXPREC_ACTIVATION_RELU && (!old || (aligned && size > 1)) &&
-                                 (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->b.scale && g->b.row_block > 1));
+    g->in_place =
+        g->partial || (!g->c_array && g->triangle == MIXPREC_FULL && narrows && (!old || (aligned && size > 1)) &&
+                       (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->b.scale && g->b.row_block > 1));
     g->simple = g->partial || (g->in_place && aligned && !old && size > 1);
     /* two blocks to a cluster, unless half of B's tile is no box, or a tile more in a column of tiles makes a round
        more */
@@ -5064,8 +5272,8 @@ mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const 
     mixprec_cuda_extent_ extents[3];
     if (!desc || !bytes)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, &g, &plan, extents));
-    *bytes = plan.partial + plan.realigned[0] + plan.realigned[1];
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, true, &g, &plan, extents));
+    *bytes = plan.bytes;
     return MIXPREC_OK;
 }
 
@@ -5079,7 +5287,12 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     bool nothing;
     if (!desc)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, &g, &plan, extents));
+    left = desc->workspace ? desc->workspace_size : 0;
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, true, &g, &plan, extents));
+    if (plan.turned && left < plan.bytes) {
+        g = {};
+        MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, false, &g, &plan, extents));
+    }
     if (!g.a.rows || !g.n)
         return MIXPREC_OK;
     nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
@@ -5118,9 +5331,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
     workspace = (char *)desc->workspace;
-    left = workspace ? desc->workspace_size : 0;
-    most = plan.partial + plan.realigned[0] + plan.realigned[1];
-    most = left < most ? left : most;
+    most = left < plan.bytes ? left : plan.bytes;
     if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
     for (int i = 0; i < 6; i++)
@@ -5139,11 +5350,15 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
     for (int i = 0; i < 2; i++)
-        if (plan.realigned[i] && left >= plan.realigned[i]) {
-            MIXPREC_CUDA_TRY_(mixprec_cuda_realign_operand_(i ? &g.b : &g.a, workspace, g.k, plan.batch,
-                                                            plan.multiprocessors, stream));
-            workspace += plan.realigned[i];
-            left -= plan.realigned[i];
+        if (plan.copies[i].bytes && left >= plan.copies[i].bytes) {
+            mixprec_cuda_operand_ *x = i ? &g.b : &g.a;
+            const bool gram = mixprec_cuda_is_gram_(g);
+            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, *x, plan.copies[i], plan.multiprocessors, stream));
+            mixprec_cuda_use_copy_(x, workspace, plan.copies[i]);
+            if (gram)
+                mixprec_cuda_use_copy_(&g.b, workspace, plan.copies[i]);
+            workspace += plan.copies[i].bytes;
+            left -= plan.copies[i].bytes;
         }
     g.cluster = 1;
     if (plan.wgmma)

@@ -30,7 +30,7 @@ static const char *filter = "";
 static struct {
     char suite[16], name[24], dtype[16], impl[16], metric[16];
     double value;
-} results[512];
+} results[1024];
 static int result_count;
 static float *random_numbers;
 static const size_t random_count = (size_t)1 << 26;
@@ -140,7 +140,7 @@ static void *random_array(mixprec_dtype type, size_t n) {
 
 /* ---- GEMM ---- */
 
-typedef enum gemm_end { END_PLAIN, END_BIAS, END_ADD, END_ROWS } gemm_end;
+typedef enum gemm_end { END_PLAIN, END_BIAS, END_GELU, END_ADD, END_ROWS } gemm_end;
 typedef struct gemm_kind {
     const char *name;
     mixprec_dtype type, c_type;
@@ -148,17 +148,21 @@ typedef struct gemm_kind {
     bool trans_b;
     gemm_end end;
 } gemm_kind;
-/* nt: B transposed, as cuBLAS wants it where elements have 8 bits; add: to C, as gradients are; rows: a scale for each
-   row of A and of B, which cuBLASLt has not been asked for. */
+/* B is transposed (nt), as cuBLAS wants it where elements have 8 bits, or not (nn). add: to C, as gradients are; gelu:
+   with a bias, by tanh, as cuBLASLt has it; rows: a scale for each row of A and B, not asked of cuBLASLt. */
 static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, END_PLAIN},
                                        {"bf16-nt-add", MIXPREC_BF16, MIXPREC_F32, 0, true, END_ADD},
+                                       {"bf16-nt-gelu", MIXPREC_BF16, MIXPREC_BF16, 0, true, END_GELU},
+                                       {"tf32-nn", MIXPREC_F32, MIXPREC_F32, 1, false, END_PLAIN},
                                        {"tf32", MIXPREC_F32, MIXPREC_F32, 1, true, END_PLAIN},
                                        {"e4m3", MIXPREC_E4M3, MIXPREC_BF16, 0, true, END_PLAIN},
                                        {"e4m3-bias", MIXPREC_E4M3, MIXPREC_BF16, 0, true, END_BIAS},
                                        {"e4m3-native", MIXPREC_E4M3, MIXPREC_BF16, 1, true, END_PLAIN},
+                                       {"e4m3-native-nn", MIXPREC_E4M3, MIXPREC_BF16, 1, false, END_PLAIN},
                                        {"e4m3-rows", MIXPREC_E4M3, MIXPREC_BF16, 1, true, END_ROWS},
+                                       {"i8-nn", MIXPREC_I8, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"i8", MIXPREC_I8, MIXPREC_F32, 0, true, END_PLAIN}};
 static const size_t gemm_sizes[] = {1024, 2048, 4096, 8192, 4097}; /* 4097: nothing is aligned */
 static const int gemm_size_count = (int)(sizeof gemm_sizes / sizeof *gemm_sizes);
@@ -199,7 +203,7 @@ static double cublas_lt_seconds(const mixprec_gemm_desc *d) {
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t found;
     cublasOperation_t transposed = d->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    cublasLtEpilogue_t epilogue = d->activation ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
     cudaDataType_t bias_type = CUDA_R_16BF;
     float one = 1, zero = 0;
     int count = 0;
@@ -256,9 +260,9 @@ static void measure_gemm(const char *suite, const char *name, const char *dtype,
     if (wmma && mixprec_cuda_gemm_ex(&d, &options, NULL) != MIXPREC_ERR_DEVICE)
         both("wmma", seconds_of([&]() { MIXPREC(mixprec_cuda_gemm_ex(&d, &options, NULL)); }));
 #ifdef BENCH_CUBLAS
-    if (peers && d.a_type != MIXPREC_E4M3)
+    if (peers && d.a_type != MIXPREC_E4M3 && !d.bias)
         both("cuBLAS", cublas_seconds(&d));
-    if (peers && d.a_type == MIXPREC_E4M3)
+    else if (peers)
         both("cuBLASLt", cublas_lt_seconds(&d));
 #else
     (void)peers;
@@ -295,8 +299,10 @@ static void bench_gemm(void) {
             d.m = d.n = d.k = size, d.a = a, d.b = b, d.c = c;
             d.a_type = d.b_type = kind->type, d.c_type = kind->c_type, d.native = kind->native;
             d.trans_b = kind->trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-            if (kind->end == END_BIAS)
+            if (kind->end == END_BIAS || kind->end == END_GELU)
                 d.bias = bias, d.bias_type = MIXPREC_BF16;
+            if (kind->end == END_GELU)
+                d.activation = MIXPREC_ACTIVATION_GELU_TANH;
             if (kind->end == END_ADD)
                 d.beta = &one;
             if (kind->end == END_ROWS)
@@ -322,7 +328,8 @@ static void bench_symmetric(void) {
         mixprec_gemm_desc d;
         void *a, *c;
         if (kind->end || (kind->type == MIXPREC_E4M3 && kind->native) ||
-            (kind->type == MIXPREC_BF16 && kind->trans_b) || (!wanted("gram", "full") && !wanted("gram", "lower")))
+            kind->trans_b == (kind->type == MIXPREC_F16 || kind->type == MIXPREC_BF16) ||
+            (!wanted("gram", "full") && !wanted("gram", "lower")))
             continue;
         a = random_array(kind->type, n * k), c = allocate(n * n * 4);
         memset(&d, 0, sizeof d);

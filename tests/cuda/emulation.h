@@ -62,6 +62,10 @@ static inline float2 make_float2(float x, float y) {
     float2 v = {x, y};
     return v;
 }
+static inline float4 make_float4(float x, float y, float z, float w) {
+    float4 v = {x, y, z, w};
+    return v;
+}
 static inline uint2 make_uint2(unsigned x, unsigned y) {
     uint2 v = {x, y};
     return v;
@@ -509,6 +513,9 @@ static inline float mixprec_cuda_sub_(float a, float b) {
 }
 static inline float mixprec_cuda_fma_(float a, float b, float c) {
     return emulation_result(fmaf(a, b, c));
+}
+static inline float mixprec_cuda_reciprocal_(float x) {
+    return emulation_result(fabsf(x) > 0x1p126f ? 0.0f : 1 / x);
 }
 static inline float mixprec_cuda_div_(float a, float b) {
     return emulation_result(a / b);

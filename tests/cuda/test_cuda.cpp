@@ -1561,17 +1561,25 @@ static void test_gemm_short(void) {
     release(a), release(b), release(c);
 }
 
-/* Operands that are not aligned are copied to the workspace, line by line with zeros at their ends, as far as it
-   reaches: the result has the same bits. */
-static void test_gemm_realigned(void) {
-    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_E4M3, MIXPREC_I8, MIXPREC_F32};
+/* What is copied to the workspace, as far as it reaches: operands that are not aligned, line by line with zeros at
+   their ends; for TF32, i8 and the fp8 units of sm_90a lines along k of others; f32 rounded to TF32. Sums of small
+   integers are exact, so the result has the same bits on every path. */
+static void test_gemm_copied(void) {
+    static const struct {
+        mixprec_dtype type;
+        int native;
+    } kinds[] = {{MIXPREC_F16, 0}, {MIXPREC_E4M3, 0}, {MIXPREC_I8, 0}, {MIXPREC_F32, 1}, {MIXPREC_E4M3, 1}};
     static const struct {
         size_t m, n, k, batch;
-    } shapes[] = {{37, 130, 201, 1}, {70, 45, 77, 3}, {3, 5, 2100, 2}, {1, 1, 1, 1}};
-    for (int t = 0; t < 4 * 4 * 2 * 3; t++) {
-        const mixprec_dtype type = types[t % 4];
-        const int layout = t / 4 % 4, wgmma = t / 16 % 2, form = t / 32;
-        const auto shape = shapes[(t + layout + form) % 4];
+    } shapes[] = {{37, 130, 201, 1}, {70, 45, 77, 3},  {3, 5, 700, 2},   {1, 1, 1, 1},
+                  {140, 33, 300, 2}, {19, 260, 33, 1}, {130, 129, 64, 1}};
+    const int kind_count = 5, shape_count = 7;
+    for (int t = 0; t < kind_count * shape_count * 4 * 2 * 3; t += test_quick ? 23 : 11) {
+        const auto kind = kinds[t % kind_count];
+        const auto shape = shapes[t / kind_count % shape_count];
+        const mixprec_dtype type = kind.type;
+        const int rest = t / kind_count / shape_count, layout = rest % 4, form = rest / 8;
+        bool wgmma = rest / 4 % 2;
         const size_t size = size_of(type);
         mixprec_gemm_desc d = {};
         mixprec_cuda_gemm_options options = {};
@@ -1579,42 +1587,71 @@ static void test_gemm_realigned(void) {
         size_t bytes = 0, at = 0, c_bytes = shape.m * shape.n * shape.batch * 4;
         float *without = (float *)memory(c_bytes), *with = (float *)memory(c_bytes);
         unsigned char *workspace;
-#ifndef TEST_ON_DEVICE
+#ifdef TEST_ON_DEVICE
+        wgmma &= has_wgmma();
+#else
         pretend_device(90, 4, wgmma);
 #endif
         options.path = wgmma ? MIXPREC_CUDA_PATH_AUTO : MIXPREC_CUDA_PATH_MMA;
         options.split_k = 1;
         d.trans_a = (mixprec_transpose)(layout & 1), d.trans_b = (mixprec_transpose)(layout >> 1);
-        d.m = shape.m, d.n = shape.n, d.k = shape.k, d.native = type == MIXPREC_F32;
+        d.m = shape.m, d.n = shape.n, d.k = shape.k, d.native = kind.native;
         d.batch = shape.batch;
+        if (shape.m > 128 && t % 2)
+            d.row_begin = 37, d.row_end = d.m - t % 3 * 30;
         x[0] = make_matrix(type, d.trans_a ? d.k : d.m, d.trans_a ? d.m : d.k, d.batch, form == 1, true);
         x[1] = make_matrix(type, d.trans_b ? d.n : d.k, d.trans_b ? d.k : d.n, d.batch, form == 2, true);
+        if (form == 1) /* the stride of A alone is not aligned */
+            x[0].stride--;
+        for (const matrix &of : x)
+            for (size_t line = 0; line < of.count * of.rows; line++)
+                for (size_t e = 0; e < of.columns; e++)
+                    put(of.data, type, line / of.rows * of.stride + line % of.rows * of.ld + e,
+                        (int)(random_u32() % 7) - 3 + (type == MIXPREC_F32 ? 0x1p-13 * random_unit() : 0));
         d.a = x[0].data, d.a_type = type, d.lda = x[0].ld, d.stride_a = x[0].stride;
         d.b = x[1].data, d.b_type = type, d.ldb = x[1].ld, d.stride_b = t % 3 ? x[1].stride : 0;
-        if (form == 1) /* the stride of A alone */
-            d.stride_a = x[0].stride - 1;
         d.c = without, d.c_type = MIXPREC_F32;
+        memset(without, 0, c_bytes), memset(with, 0, c_bytes);
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        const bool along_k[2] = {!d.trans_a, d.trans_b != 0};
+        /* the units that take lines along k alone; others are turned at any cost where the path is asked for */
+        const bool units =
+            wgmma && (kind.native || type == MIXPREC_I8) && (along_k[0] || !d.row_begin) && d.m && d.n && d.k;
+        if (units && !(along_k[0] && along_k[1])) {
+            options.path = MIXPREC_CUDA_PATH_WGMMA;
+            CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == (type == MIXPREC_E4M3 ? MIXPREC_OK : MIXPREC_ERR_ISA),
+                  "case %d: without a workspace", t); /* exact products have all layouts */
+        }
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
         workspace = (unsigned char *)memory(bytes + 16);
         memset(workspace, 0xFF, bytes + 16);
         d.c = with, d.workspace = workspace, d.workspace_size = bytes;
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        finish();
         CHECK(!memcmp(with, without, c_bytes), "case %d: other bits", t);
         for (int i = 0; i < 2; i++) {
-            const size_t matrices = i == 0 || d.stride_b ? d.batch : 1, width = x[i].columns * size,
-                         stride = d.batch > 1 ? (i ? d.stride_b : d.stride_a) * size : 0;
+            const size_t matrices = i == 0 || d.stride_b ? d.batch : 1,
+                         stride = d.batch > 1 ? i ? d.stride_b : d.stride_a : 0;
+            const bool turned = units && !along_k[i], round = units && type == MIXPREC_F32;
+            const size_t lines = turned ? x[i].columns : x[i].rows, width = turned ? x[i].rows : x[i].columns;
+            const uint32_t pad = (uint32_t)((width * size + 15) / 16 * 16 / size);
             size_t wrong = 0;
-            if (((uintptr_t)x[i].data | (x[i].rows > 1 ? x[i].ld * size : 0) | stride) % 16 == 0)
+            if ((i == 0 && d.row_begin) ||
+                (!turned && ((uintptr_t)x[i].data | (x[i].rows > 1 ? x[i].ld * size : 0) | stride * size) % 16 == 0))
                 continue;
-            for (size_t row = 0; row < matrices * x[i].rows; row++)
-                for (size_t byte = 0; byte < (width + 15) / 16 * 16; byte++)
-                    wrong +=
-                        workspace[at++] !=
-                        (byte < width ? ((const unsigned char *)x[i]
-                                             .data)[row / x[i].rows * stride + row % x[i].rows * x[i].ld * size + byte]
-                                      : 0);
-            CHECK(!wrong, "case %d: %zu bytes of operand %d's copy are wrong", t, wrong, i);
+            for (size_t line = 0; line < matrices * lines; line++)
+                for (size_t e = 0; e < pad; e++, at += size) {
+                    const size_t from =
+                        line / lines * stride + (turned ? e * x[i].ld + line % lines : line % lines * x[i].ld + e);
+                    uint32_t want = 0, got = 0;
+                    memcpy(&got, workspace + at, size);
+                    if (e < width)
+                        memcpy(&want, (const char *)x[i].data + from * size, size);
+                    if (round) /* to nearest, ties away */
+                        want = (want + 0x1000) & ~(uint32_t)0x1FFF;
+                    wrong += got != want;
+                }
+            CHECK(!wrong, "case %d: %zu elements of operand %d's copy are wrong", t, wrong, i);
             if (at == bytes)
                 break;
         }
@@ -1622,33 +1659,139 @@ static void test_gemm_realigned(void) {
         for (size_t i = 0; i < 16; i++)
             CHECK(workspace[bytes + i] == 0xFF, "case %d: written beyond the workspace", t);
         if (bytes) { /* room for one of them, or for none */
-            memset(workspace, 0xFF, bytes);
+            options.path = wgmma ? MIXPREC_CUDA_PATH_AUTO : MIXPREC_CUDA_PATH_MMA;
+            memset(workspace, 0xFF, bytes), memset(with, 0, c_bytes);
             d.workspace_size = bytes - 1;
             OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            finish();
             CHECK(!memcmp(with, without, c_bytes) && workspace[bytes - 1] == 0xFF, "case %d: with less workspace", t);
-            d.workspace = workspace + 8;
+            if (units)
+                options.path = MIXPREC_CUDA_PATH_WGMMA;
+            d.workspace_size = bytes, d.workspace = workspace + 8;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "case %d: misaligned", t);
         }
         if (bytes) {
             double zero = 0;
             size_t none = 1;
-            d.workspace_size = 0; /* not looked at */
-            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
             d.workspace = with, d.workspace_size = bytes;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: workspace on C", t);
-            d.m = 0;
+            options.path = MIXPREC_CUDA_PATH_AUTO;
+            d.m = d.row_begin = d.row_end = 0;
             CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: no rows: %zu", t,
                   none);
             d.m = shape.m;
+            d.workspace = workspace + 8, d.workspace_size = 0; /* not looked at */
+            d.c = without;
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            d.c = with, d.workspace_size = bytes;
             /* alpha is 0: nothing is looked at, so nothing copied */
             d.alpha = &zero, d.a = d.b = NULL, d.workspace = workspace + 8;
             CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: alpha 0: %zu", t,
                   none);
             OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            finish();
             for (size_t i = 0; i < c_bytes / 4; i++)
                 CHECK(with[i] == 0, "case %d: alpha is 0, but not element %zu", t, i);
         }
         release(workspace), release(with), release(without), release(x[0].data), release(x[1].data);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+/* Of A A^T and A^T A one copy is enough; the scales stay those of A and of B. */
+static void test_gemm_gram_copied(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_I8, MIXPREC_F32};
+    for (int t = 0; t < 3 * 2 * 2; t++) {
+        const mixprec_dtype type = types[t % 3];
+        const bool transposed = t / 3 % 2, other = t / 6; /* other: B is another matrix with the same lines */
+        const size_t m = 21, k = 75, count = 2, size = size_of(type);
+        mixprec_gemm_desc d = {};
+        mixprec_cuda_gemm_options options = {};
+        size_t bytes = 0, c_bytes = count * m * m * 4, pitch;
+        float *scales = (float *)memory(4), *with = (float *)memory(c_bytes), *without = (float *)memory(c_bytes);
+        matrix a = make_matrix(type, transposed ? k : m, transposed ? m : k, 2 * count, false, true);
+        bool turned = transposed && type != MIXPREC_F16;
+        void *workspace;
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, true);
+#else
+        turned &= has_wgmma();
+#endif
+        for (size_t line = 0; line < a.count * a.rows; line++)
+            for (size_t e = 0; e < a.columns; e++)
+                put(a.data, type, line / a.rows * a.stride + line % a.rows * a.ld + e, (int)(random_u32() % 7) - 3);
+        *scales = 0.5f;
+        d.trans_a = transposed ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.trans_b = transposed ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+        d.m = d.n = m, d.k = k, d.batch = count, d.native = 1;
+        d.a = a.data, d.b = (const char *)a.data + (other ? count * a.stride * size : 0);
+        d.a_type = d.b_type = type, d.lda = d.ldb = a.ld, d.stride_a = d.stride_b = a.stride;
+        d.c = without, d.c_type = MIXPREC_F32, d.scale_b.values = scales;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        options.split_k = 1;
+        if (turned)
+            options.path = MIXPREC_CUDA_PATH_WGMMA;
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        pitch = ((transposed && !turned ? m : k) * size + 15) / 16 * 16;
+        const auto copied = [&](const void *data) {
+            return turned || ((uintptr_t)data | a.ld * size | a.stride * size) % 16 ? 1u : 0u;
+        };
+        CHECK(bytes == (copied(d.a) + (other ? copied(d.b) : 0)) * count * pitch * (transposed && !turned ? k : m),
+              "case %d: %zu bytes", t, bytes);
+        d.c = with, d.workspace = workspace = memory(bytes + 16), d.workspace_size = bytes;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        finish();
+        CHECK(!memcmp(with, without, c_bytes), "case %d: other bits", t);
+        release(workspace), release(with), release(without), release(scales), release(a.data);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+/* Which copies pay, as measured on an H200: what the query asks for tells. */
+static void test_gemm_copies_pay(void) {
+    static const struct {
+        mixprec_dtype type;
+        const char *layout;
+        size_t m, n, k, a, b; /* a, b: bytes of copies */
+    } cases[] = {{MIXPREC_F32, "NT", 1024, 1024, 1024, 0, 0},
+                 {MIXPREC_F32, "NT", 2048, 2048, 2048, 0, 1 << 24},
+                 {MIXPREC_F32, "NT", 4096, 4096, 4096, 1 << 26, 1 << 26},
+                 {MIXPREC_F32, "NT", 256, 4096, 4096, 1 << 22, 0},
+                 {MIXPREC_F32, "NT", 4096, 512, 4096, 0, 1 << 23},
+                 {MIXPREC_F32, "NN", 1024, 1024, 1024, 0, 0},
+                 {MIXPREC_F32, "NN", 2048, 2048, 2048, 0, 1 << 24},
+                 {MIXPREC_F32, "TT", 1024, 1024, 1024, 1 << 22, 0},
+                 {MIXPREC_F32, "TN", 4096, 4096, 4096, 1 << 26, 1 << 26},
+                 {MIXPREC_E4M3, "NN", 512, 512, 512, 0, 0},
+                 {MIXPREC_E4M3, "NN", 2048, 2048, 2048, 0, 1 << 22},
+                 {MIXPREC_E4M3, "TN", 2048, 2048, 2048, 1 << 22, 1 << 22},
+                 {MIXPREC_I8, "NT", 4096, 4096, 4096, 0, 0},
+                 {MIXPREC_I8, "NN", 1024, 1024, 1024, 0, 0},
+                 {MIXPREC_I8, "NN", 2048, 2048, 2048, 0, 1 << 22},
+                 {MIXPREC_I8, "TN", 2048, 2048, 2048, 0, 0},
+                 {MIXPREC_I8, "TT", 1024, 1024, 1024, 1 << 20, 0},
+                 {MIXPREC_F16, "TN", 4096, 4096, 4096, 0, 0}};
+#ifdef TEST_ON_DEVICE
+    if (!has_wgmma())
+        return;
+#else
+    pretend_device(90, 132, true);
+#endif
+    for (const auto &x : cases) {
+        mixprec_gemm_desc d = {};
+        mixprec_cuda_gemm_options options = {};
+        size_t bytes = 1;
+        d.m = x.m, d.n = x.n, d.k = x.k, d.a_type = d.b_type = x.type, d.c_type = MIXPREC_F32, d.native = 1;
+        d.trans_a = x.layout[0] == 'T' ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.trans_b = x.layout[1] == 'T' ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        options.split_k = 1;
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        CHECK(bytes == x.a + x.b, "%s %s %zu x %zu x %zu: %zu bytes, want %zu + %zu", mixprec_dtype_name(x.type),
+              x.layout, x.m, x.n, x.k, bytes, x.a, x.b);
     }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
@@ -2845,7 +2988,9 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, int8 sums are exact", test_gemm_int8},
         {"cuda: GEMM, arrays of pointers", test_gemm_arrays},
         {"cuda: GEMM, the short form and split k", test_gemm_short},
-        {"cuda: GEMM, operands that are not aligned", test_gemm_realigned},
+        {"cuda: GEMM, operands that are copied", test_gemm_copied},
+        {"cuda: GEMM, A A^T that is copied", test_gemm_gram_copied},
+        {"cuda: GEMM, when copies pay", test_gemm_copies_pay},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
