@@ -149,7 +149,8 @@ typedef enum mixprec_cuda_path {
 typedef struct mixprec_cuda_gemm_options {
     const float *alpha,
         *beta;              /* not NULL: device pointers, read when the work runs, in the place of the descriptor's */
-    mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes or the scales do not allow */
+    mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes, the scales, or the layout
+                               without a workspace do not allow */
     size_t split_k;         /* into how many parts to split k; 0: chosen, as far as the workspace reaches */
 } mixprec_cuda_gemm_options;
 
@@ -171,9 +172,9 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
        is not transposed, of sm_90a for A B^T, or where the workspace lets A and B become so. On sm_90a sums of 128
        products are added in fp32; on an H200 sums of positive numbers were wrong by up to 2^-10 so, without native by
        2^-20 (k 4096; Tensor Cores cut, not round);
-     activation: GELU, SiLU and tanh are right to 2^-20 of the result, GELU_TANH to 2^-15 where it nears 0;
-     workspace is device memory, and never needed but for a split_k that is asked for: see below. MIXPREC_ERR_WORKSPACE
-       where it would be used, but is not 16-byte aligned;
+     activation: GELU, SiLU and tanh are right to 2^-20 of the result, GELU_TANH to 2^-15, or to 2^-119 if that is more;
+     workspace is device memory, needed only for a split_k, or a path, that is asked for: see below.
+       MIXPREC_ERR_WORKSPACE where it would be used, but is not 16-byte aligned;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
@@ -187,9 +188,9 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
        MIXPREC_CUDA_PATH_WGMMA asks for it;
      - on sm_90a rounded to TF32, where that pays;
    but not matrices of which it gets pointers, nor A with a row_begin. 0 when it would do nothing of this. With less it
-   does what it has room for. Copies leave the result as it is on the path that they lead to. The descriptor's pointers
-   are looked at for their alignment alone. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers.
-   MIXPREC_ERR_NULL. */
+   does what it has room for. Copies leave the result as it is on the path that they lead to. Of the descriptor's
+   pointers it matters how they are aligned, and whether A is B. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but
+   for pointers. MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
 
@@ -3091,7 +3092,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 #pragma unroll
             for (int i = 0; i < side; i++)
                 if (column + i < x.width) {
-                    const uint4 four = *(const uint4 *)(const void *)(at + i * x.ld * size);
+                    const uint4 four = mixprec_cuda_read_<uint4>(at + i * x.ld * size);
                     words[i][0] = four.x, words[i][1] = four.y, words[i][2] = four.z, words[i][3] = four.w;
                 }
         } else if (line < x.lines) {
@@ -4862,10 +4863,11 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
 typedef struct mixprec_cuda_gemm_plan_ {
     mixprec_cuda_gemm_kernel_ kernel;
     int threads, rows, columns, multiprocessors;
-    bool wgmma, turned;           /* turned: it cannot do without the copies */
+    bool wgmma;
     size_t shared, batch, chunk;  /* products in all, and in a launch */
-    size_t partial, bytes;        /* of workspace: for the sums of parts of k, and in all */
     mixprec_cuda_copy_ copies[2]; /* of A and B */
+    /* bytes of workspace: for the sums of parts of k; for copies that the kernel cannot do without; in all */
+    size_t partial, turned, bytes;
 } mixprec_cuda_gemm_plan_;
 
 /* A A^T or A^T A: a copy of A is one of B. */
@@ -4895,21 +4897,23 @@ static mixprec_cuda_copy_ mixprec_cuda_copy_of_(const mixprec_cuda_gemm_args_ &g
     mixprec_cuda_copy_ c = {
         along_k ? g.k : x.rows, along_k ? x.rows : g.k, 0, x.stride ? batch : 1, 0, ld, x.stride, turn, round};
     size_t bytes;
+    double saved;
     c.pitch = (c.width * size + 15) / 16 * 16;
     if (x.array || (!which && g.row_begin) || !c.pitch || !c.lines || c.lines > SIZE_MAX / 32 / c.pitch / c.count)
         return c;
     bytes = c.pitch * c.lines * c.count;
+    saved = mixprec_cuda_is_gram_(g) ? 4.65 : which ? 2.9 : 1.75;
     if (turn || ((uintptr_t)x.data | ld * size | x.stride * size) % 16 ||
-        (round && mixprec_cuda_pays_(g, batch, 1, bytes,
-                                     mixprec_cuda_is_gram_(g) ? 4.65
-                                     : which                  ? 2.9
-                                                              : 1.75)))
+        (round && mixprec_cuda_pays_(g, batch, 1, bytes, saved)))
         c.bytes = bytes;
     return c;
 }
 /* Can what is not along k be turned, and does that pay? With A^T B^T the kernels of mma.sync gather A. */
 static bool mixprec_cuda_turning_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, int kind, bool asked_for) {
     const bool gathers = g.a.k_step != 1 && g.b.k_step == 1;
+    const double saved = kind == MIXPREC_CUDA_TF32_ ? (gathers ? 14 : 6)
+                         : kind == MIXPREC_CUDA_S8_ ? (gathers ? 20 : 1.3)
+                                                    : 2.5;
     size_t copies = 0, bytes = 0;
     for (int i = 0; i < 2; i++)
         if ((i ? g.b : g.a).k_step != 1) {
@@ -4920,21 +4924,19 @@ static bool mixprec_cuda_turning_pays_(const mixprec_cuda_gemm_args_ &g, size_t 
             if (mixprec_cuda_is_gram_(g))
                 break;
         }
-    return asked_for || mixprec_cuda_pays_(g, batch, copies, bytes,
-                                           kind == MIXPREC_CUDA_TF32_ ? gathers ? 14 : 6
-                                           : kind == MIXPREC_CUDA_S8_ ? gathers ? 20 : 1.3
-                                                                      : 2.5);
+    return asked_for || mixprec_cuda_pays_(g, batch, copies, bytes, saved);
 }
 static mixprec_status mixprec_cuda_copy_to_(void *to, const mixprec_cuda_operand_ &x, const mixprec_cuda_copy_ &c,
                                             int multiprocessors, mixprec_cuda_stream stream) {
     const size_t size = mixprec_cuda_size_(x.type);
-    const size_t warps = c.bytes / 2048, most = (size_t)multiprocessors * 16; /* 2 KB or more to a warp */
-    const size_t blocks = warps / 8 < most ? warps / 8 + 1 : most;
-    return mixprec_cuda_launch_(c.turned    ? size == 4 ? mixprec_cuda_copy_turned_<4> : mixprec_cuda_copy_turned_<1>
-                                   : size == 4 ? mixprec_cuda_copy_lines_<4>
-                                : size == 2 ? mixprec_cuda_copy_lines_<2>
-                                            : mixprec_cuda_copy_lines_<1>,
-                                blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
+    const size_t warps = c.turned ? c.bytes / 2048 : (c.pitch + 2047) / 2048 * c.lines * c.count;
+    const size_t most = (size_t)multiprocessors * 16, blocks = warps / 8 < most ? warps / 8 + 1 : most;
+    void (*kernel)(void *, const void *, mixprec_cuda_copy_) = size == 4   ? mixprec_cuda_copy_lines_<4>
+                                                               : size == 2 ? mixprec_cuda_copy_lines_<2>
+                                                                           : mixprec_cuda_copy_lines_<1>;
+    if (c.turned)
+        kernel = size == 4 ? mixprec_cuda_copy_turned_<4> : mixprec_cuda_copy_turned_<1>;
+    return mixprec_cuda_launch_(kernel, blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
 }
 static void mixprec_cuda_use_copy_(mixprec_cuda_operand_ *x, const void *copy, const mixprec_cuda_copy_ &c) {
     const size_t pitch = c.pitch / mixprec_cuda_size_(x->type);
@@ -5011,9 +5013,9 @@ static size_t mixprec_cuda_chunk_of_(size_t batch, size_t tiles, size_t splits) 
 }
 
 /* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
-   device last. `turns`: operands may be copied with other lines; without these copies the plan is of no use. */
+   device last. `may_turn`: there is room for the copies in which lines are turned along k. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
-                                                 const mixprec_cuda_gemm_options *options, bool turns,
+                                                 const mixprec_cuda_gemm_options *options, bool may_turn,
                                                  mixprec_cuda_gemm_args_ *g, mixprec_cuda_gemm_plan_ *plan,
                                                  mixprec_cuda_extent_ extents[3]) {
     mixprec_cuda_gemm_options none = {};
@@ -5021,7 +5023,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     mixprec_cuda_device_ device;
     int kind = -1;
     cudaFuncAttributes attributes;
-    bool along_k, wmma, wgmma, has_wgmma, looked_at, hopper, asked_for, large = false;
+    bool along_k, wmma, wgmma, has_wgmma, looked_at, may_wgmma, asked_for, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
@@ -5089,9 +5091,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_has_wgmma_)));
     has_wgmma = attributes.sharedSizeBytes != 0;
     asked_for = options->path == MIXPREC_CUDA_PATH_WGMMA;
-    hopper = has_wgmma && (asked_for || options->path == MIXPREC_CUDA_PATH_AUTO);
+    may_wgmma = has_wgmma && (asked_for || options->path == MIXPREC_CUDA_PATH_AUTO);
     along_k = g->a.k_step == 1 && g->b.k_step == 1;
-    turns = turns && hopper && looked_at && !along_k;
     if (d.a_type == d.b_type)
         kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
                : d.a_type == MIXPREC_BF16               ? MIXPREC_CUDA_BF16_
@@ -5105,7 +5106,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         if (d.native && options->path != MIXPREC_CUDA_PATH_WMMA &&
             (MIXPREC_CUDA_HAS_FP8_(device.compiled)
                  ? g->a.k_step == 1
-                 : hopper && (along_k || (turns && mixprec_cuda_turning_pays_(*g, plan->batch, units, asked_for)))))
+                 : may_wgmma && (along_k || !looked_at ||
+                                 (may_turn && mixprec_cuda_turning_pays_(*g, plan->batch, units, asked_for)))))
             kind = units;
     }
     if (g->a.k_varies || g->b.k_varies)
@@ -5113,9 +5115,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     if (kind < 0 && options->path > MIXPREC_CUDA_PATH_EXACT)
         return MIXPREC_ERR_ISA;
     wmma = options->path == MIXPREC_CUDA_PATH_WMMA;
-    wgmma = hopper && kind >= 0 &&
-            (mixprec_cuda_takes_all_layouts_(kind) || along_k ||
-             (turns && mixprec_cuda_turning_pays_(*g, plan->batch, kind, asked_for)));
+    wgmma = may_wgmma && kind >= 0 &&
+            (mixprec_cuda_takes_all_layouts_(kind) || along_k || !looked_at ||
+             (may_turn && mixprec_cuda_turning_pays_(*g, plan->batch, kind, asked_for)));
     if (asked_for && !wgmma)
         return has_wgmma ? MIXPREC_ERR_ISA : mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
     if (options->path == MIXPREC_CUDA_PATH_AUTO && device.compiled < 800) {
@@ -5214,7 +5216,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     }
     if (mixprec_cuda_is_gram_(*g))
         plan->copies[1].bytes = 0;
-    plan->turned = plan->copies[0].turned || plan->copies[1].turned;
+    plan->turned = 0;
+    for (const mixprec_cuda_copy_ &c : plan->copies)
+        plan->turned += c.turned ? c.bytes : 0;
     plan->bytes = plan->partial + plan->copies[0].bytes + plan->copies[1].bytes;
     return MIXPREC_OK;
 }
@@ -5284,12 +5288,12 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     mixprec_cuda_extent_ extents[3];
     char *workspace;
     size_t left, most;
-    bool nothing;
+    bool nothing, splits;
     if (!desc)
         return MIXPREC_ERR_NULL;
     left = desc->workspace ? desc->workspace_size : 0;
     MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, true, &g, &plan, extents));
-    if (plan.turned && left < plan.bytes) {
+    if (left < plan.turned) {
         g = {};
         MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, false, &g, &plan, extents));
     }
@@ -5338,28 +5342,34 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         if (mixprec_cuda_overlap_(workspace, most, used[i].data,
                                   used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
             return MIXPREC_ERR_OVERLAP;
-    if (g.splits > 1 && left >= plan.partial) {
-        g.partial = (float *)desc->workspace;
-        workspace += plan.partial;
-        left -= plan.partial;
-    } else if (g.splits > 1) {
+    splits = g.splits > 1 && left >= plan.turned + plan.partial;
+    if (g.splits > 1 && !splits) {
         if (options && options->split_k > 1)
             return MIXPREC_ERR_WORKSPACE;
         g.splits = 1;
         g.split_depth = g.k;
         plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
-    for (int i = 0; i < 2; i++)
-        if (plan.copies[i].bytes && left >= plan.copies[i].bytes) {
+    for (int optional = 0; optional < 2; optional++) {
+        for (int i = 0; i < 2; i++) {
+            const mixprec_cuda_copy_ &copy = plan.copies[i];
             mixprec_cuda_operand_ *x = i ? &g.b : &g.a;
             const bool gram = mixprec_cuda_is_gram_(g);
-            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, *x, plan.copies[i], plan.multiprocessors, stream));
-            mixprec_cuda_use_copy_(x, workspace, plan.copies[i]);
+            if (!copy.bytes || copy.turned == (optional == 1) || left < copy.bytes)
+                continue;
+            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, *x, copy, plan.multiprocessors, stream));
+            mixprec_cuda_use_copy_(x, workspace, copy);
             if (gram)
-                mixprec_cuda_use_copy_(&g.b, workspace, plan.copies[i]);
-            workspace += plan.copies[i].bytes;
-            left -= plan.copies[i].bytes;
+                mixprec_cuda_use_copy_(&g.b, workspace, copy);
+            workspace += copy.bytes;
+            left -= copy.bytes;
         }
+        if (!optional && splits) {
+            g.partial = (float *)(void *)workspace;
+            workspace += plan.partial;
+            left -= plan.partial;
+        }
+    }
     g.cluster = 1;
     if (plan.wgmma)
         mixprec_cuda_gemm_place_(plan, &g);

@@ -177,7 +177,7 @@ for arch in $archs; do
             $1 == "used" { # of 65,536: optimisers, quantising in blocks, and transposing below sm_89 have two blocks of
                 # 256 threads a multiprocessor, others three
                 limit = name ~ /gemm_(mma|wgmma)_/ ? 254 : name ~ /gemm/ ? 160 : \
-                    name ~ /optimizer|quantize_blocks|transpose/ ? 128 : 80
+                    name ~ /optimizer|quantize_blocks|transpose|copy_turned/ ? 128 : 80
                 if ($2 > limit) print name, "uses", $2 }')
     [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
     # ptxas says so, as a mere remark, where a product waits for the one before (C7510 to C7514), or a warpgroup does not

@@ -773,7 +773,8 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     static const double alphas[] = {1, 1, -0.75, 0, 0.1}, betas[] = {1, 0, -0.75, 0, 0.1};
     mixprec_gemm_desc d;
     mixprec_cuda_gemm_options options;
-    bool aligned = random_u32() % 3 != 0;
+    const bool aligned = random_u32() % 3 != 0, given = random_u32() % 3 == 0; /* a workspace */
+    const bool units = kind.path == MIXPREC_CUDA_PATH_WGMMA && (kind.native || kind.a == MIXPREC_I8);
     double alpha = alphas[random_u32() % 5], beta = betas[random_u32() % 5], elsewhere = 123;
     float *scale_a, *scale_b, *coefficient = (float *)memory(8);
     matrix a, b, c;
@@ -788,7 +789,7 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     options.path = kind.path;
     d.trans_a = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
     d.trans_b = random_u32() % 2 ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-    if (kind.path == MIXPREC_CUDA_PATH_WGMMA && (kind.native || kind.a == MIXPREC_I8)) /* all that it has of these */
+    if (units && !given) /* all that there is without a workspace */
         d.trans_a = MIXPREC_NO_TRANS, d.trans_b = MIXPREC_TRANS;
     d.m = m, d.n = n, d.k = k;
     d.batch = kind.extras && random_u32() % 3 == 0 ? 1 + random_u32() % 3 : 0;
@@ -831,10 +832,10 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     if (kind.extras && random_u32() % 3 == 0) {
         if (m == n)
             d.triangle = random_u32() % 2 ? MIXPREC_LOWER : MIXPREC_UPPER;
-        else if (m > 2)
+        else if (m > 2 && !(units && d.trans_a))
             d.row_begin = random_u32() % m, d.row_end = d.row_begin + 1 + random_u32() % (m - d.row_begin);
     }
-    if (random_u32() % 3 == 0) {
+    if (given) {
         size_t bytes = 0;
         if (kind.path != MIXPREC_CUDA_PATH_EXACT && random_u32() % 2 && k > 100 && kind.a != MIXPREC_I8)
             options.split_k = 2 + random_u32() % 3;
@@ -844,7 +845,7 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
 #else
         CHECK(status == MIXPREC_OK, "workspace: status %d", (int)status);
 #endif
-        d.workspace_size = options.split_k || random_u32() % 2 ? bytes : bytes / 2;
+        d.workspace_size = options.split_k || units || random_u32() % 2 ? bytes : bytes / 2;
         d.workspace = memory(bytes + 1);
         memset(d.workspace, 0xFF, bytes);
     }
@@ -1584,7 +1585,7 @@ static void test_gemm_copied(void) {
         mixprec_gemm_desc d = {};
         mixprec_cuda_gemm_options options = {};
         matrix x[2];
-        size_t bytes = 0, at = 0, c_bytes = shape.m * shape.n * shape.batch * 4;
+        size_t bytes = 0, at = 0, needed = 0, c_bytes = shape.m * shape.n * shape.batch * 4;
         float *without = (float *)memory(c_bytes), *with = (float *)memory(c_bytes);
         unsigned char *workspace;
 #ifdef TEST_ON_DEVICE
@@ -1629,14 +1630,16 @@ static void test_gemm_copied(void) {
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         finish();
         CHECK(!memcmp(with, without, c_bytes), "case %d: other bits", t);
-        for (int i = 0; i < 2; i++) {
+        /* what is turned comes first: without it there is no product */
+        for (int n = 0; n < 4; n++) {
+            const int i = n % 2;
             const size_t matrices = i == 0 || d.stride_b ? d.batch : 1,
                          stride = d.batch > 1 ? i ? d.stride_b : d.stride_a : 0;
             const bool turned = units && !along_k[i], round = units && type == MIXPREC_F32;
             const size_t lines = turned ? x[i].columns : x[i].rows, width = turned ? x[i].rows : x[i].columns;
             const uint32_t pad = (uint32_t)((width * size + 15) / 16 * 16 / size);
             size_t wrong = 0;
-            if ((i == 0 && d.row_begin) ||
+            if (turned != (n < 2) || (i == 0 && d.row_begin) ||
                 (!turned && ((uintptr_t)x[i].data | (x[i].rows > 1 ? x[i].ld * size : 0) | stride * size) % 16 == 0))
                 continue;
             for (size_t line = 0; line < matrices * lines; line++)
@@ -1652,6 +1655,8 @@ static void test_gemm_copied(void) {
                     wrong += got != want;
                 }
             CHECK(!wrong, "case %d: %zu elements of operand %d's copy are wrong", t, wrong, i);
+            if (turned)
+                needed = at;
             if (at == bytes)
                 break;
         }
@@ -1667,6 +1672,14 @@ static void test_gemm_copied(void) {
             CHECK(!memcmp(with, without, c_bytes) && workspace[bytes - 1] == 0xFF, "case %d: with less workspace", t);
             if (units)
                 options.path = MIXPREC_CUDA_PATH_WGMMA;
+            d.workspace_size = needed;
+            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            finish();
+            CHECK(!memcmp(with, without, c_bytes), "case %d: with what is needed", t);
+            d.workspace_size = needed - 1;
+            if (needed)
+                CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == (type == MIXPREC_E4M3 ? MIXPREC_OK : MIXPREC_ERR_ISA),
+                      "case %d: with a byte less", t);
             d.workspace_size = bytes, d.workspace = workspace + 8;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "case %d: misaligned", t);
         }
@@ -1675,14 +1688,14 @@ static void test_gemm_copied(void) {
             size_t none = 1;
             d.workspace = with, d.workspace_size = bytes;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: workspace on C", t);
-            options.path = MIXPREC_CUDA_PATH_AUTO;
             d.m = d.row_begin = d.row_end = 0;
             CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: no rows: %zu", t,
                   none);
             d.m = shape.m;
             d.workspace = workspace + 8, d.workspace_size = 0; /* not looked at */
             d.c = without;
-            OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+            if (!needed)
+                OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
             d.c = with, d.workspace_size = bytes;
             /* alpha is 0: nothing is looked at, so nothing copied */
             d.alpha = &zero, d.a = d.b = NULL, d.workspace = workspace + 8;
