@@ -29,7 +29,7 @@ typedef struct bar {
 
 typedef struct bar_panel {
     const char *title, *unit;
-    bar bars[48];
+    bar bars[64];
     int count;
     double max;   /* of the axis, so that panels side by side agree; 0: of the bars */
     double limit; /* a dashed line through all bars; NaN: none */

@@ -302,6 +302,84 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
     end_section(file);
 }
 
+/* ---- training ---- */
+
+/* The label of a case: its name as far as the '/', with "grad" for a gradient. */
+static void case_label(char label[24], const char *name) {
+    const int length = (int)strcspn(name, "/");
+    int tail = 9; /* both names' */
+    if (length <= tail ||
+        (strncmp(name + length - tail, "-backward", 9) && strncmp(name + length - tail, "-gradient", 9)))
+        tail = 0;
+    snprintf(label, 24, "%.*s%s", length - tail, name, tail ? " grad" : "");
+}
+
+static void write_passes(FILE *file) {
+    static const char *const titles[3] = {"Reductions", "Quantisation", "Optimisers"};
+    bar_panel panels[3];
+    int i, bars = 0;
+    for (i = 0; i < 3; i++) {
+        start_panel(&panels[i], titles[i], "% of a loop that only loads and stores");
+        panels[i].limit = 100;
+        panels[i].limit_label = "loads, stores";
+    }
+    for (i = 0; i < bench_result_count; i++) {
+        const bench_result *r = &bench_results[i];
+        const int kind = strstr(r->key.name, "quantize")                             ? 1
+                         : strstr(r->key.name, "sgd") || strstr(r->key.name, "adam") ? 2
+                                                                                     : 0;
+        char label[24];
+        bar *b;
+        if ((strcmp(r->key.suite, "optim") || strcmp(r->metric, "share_of_load_store")) &&
+            (strcmp(r->metric, "share_of_read") || strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best()))))
+            continue;
+        case_label(label, r->key.name);
+        b = add_bar(&panels[kind], label, BAR_LIBRARY, 100 * r->value);
+        snprintf(b->text, sizeof(b->text), "%s %.0f", r->key.dtype, 100 * r->value);
+        bars++;
+    }
+    if (!bars)
+        return;
+    start_section(file, "Training");
+    fprintf(file, "<p>One pass over arrays in memory. The line is a loop that only loads and stores the same bytes, the"
+                  " faster of two block sizes: streams that a prefetcher follows well can be faster.</p>\n");
+    write_panels(file, panels, 3);
+    end_section(file);
+}
+
+static void write_layers(FILE *file) {
+    static const char *const places[2] = {"L2", "DRAM"};
+    static const mixprec_dtype types[2] = {MIXPREC_F32, MIXPREC_BF16};
+    static char titles[4][16];
+    bar_panel panels[4];
+    int panel, i, bars = 0;
+    for (panel = 0; panel < 4; panel++) {
+        const char *place = places[panel / 2], *type = mixprec_dtype_name(types[panel % 2]);
+        snprintf(titles[panel], sizeof(titles[panel]), "%s, %s", place, type);
+        start_panel(&panels[panel], titles[panel], "cycles for an element, less is better");
+        for (i = 0; i < bench_result_count; i++) {
+            const bench_result *r = &bench_results[i];
+            char label[24];
+            bar *b;
+            if (strcmp(r->key.suite, "layers") || strcmp(r->metric, "cycles_per_element") ||
+                strcmp(r->key.dtype, type) || strcmp(strchr(r->key.name, '/') + 1, place))
+                continue;
+            case_label(label, r->key.name);
+            b = strcmp(r->key.impl, "mixprec") ? add_bar(&panels[panel], r->key.impl, BAR_OTHER, r->value)
+                                               : add_bar(&panels[panel], label, BAR_LIBRARY, r->value);
+            snprintf(b->text, sizeof(b->text), "%.2f", r->value);
+        }
+        bars += panels[panel].count;
+    }
+    if (!bars)
+        return;
+    start_section(file, "Layers");
+    fprintf(file, "<p>Rows of 1,024 elements (softmax-64: of 64), one thread; all tensors in the second cache, or in"
+                  " memory. Grey: a peer's figure for the same layer.</p>\n");
+    write_panels(file, panels, 4);
+    end_section(file);
+}
+
 /* ---- the page ---- */
 
 static void write_cards(FILE *file) {
@@ -461,6 +539,8 @@ void bench_write_html(FILE *file) {
     write_streams(file, "scaler", unscale, unscale_labels, 1, "Unscaling gradients",
                   "Gradients of each format, multiplied by the"
                   " inverse scale, checked for Inf and NaN and written as f32.");
+    write_passes(file);
+    write_layers(file);
     write_formats(file);
     write_machine(file);
     write_all_figures(file);
