@@ -5307,13 +5307,19 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         const void *data; /* NULL: of pointers in device memory nothing is known */
         mixprec_cuda_extent_ extent;
         size_t stride;
-    } used[6] = {{nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
-                 {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
-                 {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
-                 {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
-                 {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0},
-                 {g.c_array ? NULL : g.c, extents[2], c_stride}};
-    for (int i = 0; i < 5 && !g.c_array; i++)
+    } used[] = {{g.c_array ? NULL : g.c, extents[2], c_stride},
+                {nothing || g.a.array ? NULL : g.a.data, extents[0], g.a.stride * mixprec_cuda_size_(g.a.type)},
+                {nothing || g.b.array ? NULL : g.b.data, extents[1], g.b.stride * mixprec_cuda_size_(g.b.type)},
+                {g.bias, mixprec_cuda_row_(g.n * mixprec_cuda_size_(g.bias_type)), 0},
+                {g.a.scale, mixprec_cuda_row_(g.a.scale_bytes), 0},
+                {g.b.scale, mixprec_cuda_row_(g.b.scale_bytes), 0},
+                {g.device_alpha, mixprec_cuda_row_(sizeof(float)), 0},
+                {g.device_beta, mixprec_cuda_row_(sizeof(float)), 0},
+                {g.a.array, mixprec_cuda_row_(plan.batch * sizeof(void *)), 0},
+                {g.b.array, mixprec_cuda_row_(plan.batch * sizeof(void *)), 0},
+                {g.c_array, mixprec_cuda_row_(plan.batch * sizeof(void *)), 0}};
+    const int used_count = (int)(sizeof used / sizeof *used);
+    for (int i = 1; i < used_count && !g.c_array; i++)
         if (used[i].data && mixprec_cuda_batches_overlap_(plan.batch, g.c, extents[2], c_stride, used[i].data,
                                                           used[i].extent, used[i].stride))
             return MIXPREC_ERR_OVERLAP;
@@ -5338,7 +5344,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     most = left < plan.bytes ? left : plan.bytes;
     if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < used_count; i++)
         if (mixprec_cuda_overlap_(workspace, most, used[i].data,
                                   used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
             return MIXPREC_ERR_OVERLAP;

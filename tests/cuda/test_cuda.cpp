@@ -1688,6 +1688,9 @@ static void test_gemm_copied(void) {
             size_t none = 1;
             d.workspace = with, d.workspace_size = bytes;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: workspace on C", t);
+            d.workspace = workspace, options.alpha = (const float *)(const void *)(workspace + bytes - 4);
+            CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: alpha in it", t);
+            options.alpha = NULL;
             d.m = d.row_begin = d.row_end = 0;
             CHECK(mixprec_cuda_gemm_workspace(&d, &options, &none) == MIXPREC_OK && !none, "case %d: no rows: %zu", t,
                   none);
@@ -2699,6 +2702,10 @@ static void test_statuses(void) {
     GEMM(d.bias = z + 63, MIXPREC_ERR_OVERLAP);
     GEMM(d.scale_a.values = z, MIXPREC_ERR_OVERLAP);
     GEMM((d.scale_b.values = z - 7, d.scale_b.block_columns = 1), MIXPREC_ERR_OVERLAP);
+    GEMM(options.alpha = z + 9, MIXPREC_ERR_OVERLAP);
+    GEMM(options.beta = z, MIXPREC_ERR_OVERLAP);
+    GEMM(d.a_array = (const void *const *)(void *)(z + 2), MIXPREC_ERR_OVERLAP);
+    GEMM(d.b_array = (const void *const *)(void *)z, MIXPREC_ERR_OVERLAP);
     GEMM((d.batch = 2, d.stride_c = 63), MIXPREC_ERR_OVERLAP);
     GEMM((d.batch = 2, d.stride_a = 1024, d.stride_c = 64), MIXPREC_ERR_OVERLAP); /* the second A is C */
     GEMM((d.k = 400, d.a_type = d.b_type = MIXPREC_E4M3, d.lda = d.ldb = 0, options.split_k = 2), MIXPREC_ERR_OVERLAP);
