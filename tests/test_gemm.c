@@ -307,12 +307,6 @@ static int products_inexact(void) {
             (now.values == SPECIAL || now.values == FAINT_A));
 }
 
-static int by_tiles; /* as AMX-BF16 computes them */
-
-static float expected_dot(const double *x, const double *y, int fused) {
-    return by_tiles ? dot_tiles(x, y, now.k) : dot_f32(x, y, now.k, fused);
-}
-
 static uint64_t expected_element(size_t i, size_t j, int fused) {
     const double *x = left + i * now.k, *y = right + j * now.k;
     double old = now.beta != 0 ? decode(saved_code(&c, i, j), now.c_type) : 0, result;
@@ -320,11 +314,13 @@ static uint64_t expected_element(size_t i, size_t j, int fused) {
     if (accumulates_in_f64() || now.c_type == MIXPREC_F64) {
         double alpha = accumulates_in_f64() ? now.alpha : rounded_to_f32(now.alpha);
         double beta = accumulates_in_f64() ? now.beta : rounded_to_f32(now.beta);
-        double sum = !sums ? 0 : accumulates_in_f64() ? dot_f64(x, y, now.k, fused) : (double)expected_dot(x, y, fused);
+        double sum = !sums                  ? 0
+                     : accumulates_in_f64() ? dot_f64(x, y, now.k, fused)
+                                            : (double)expected_dot(x, y, now.k, fused);
         volatile double scaled = alpha * sum, scaled_old = beta * old;
         result = beta == 0 ? (sums ? scaled : 0) : sums ? scaled + scaled_old : scaled_old;
     } else {
-        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? expected_dot(x, y, fused) : 0;
+        float alpha = (float)now.alpha, beta = (float)now.beta, sum = sums ? expected_dot(x, y, now.k, fused) : 0;
         volatile float scaled = alpha * sum, scaled_old = beta * (float)old;
         volatile float both = scaled + scaled_old;
         result = (double)(beta == 0 ? (sums ? scaled : 0) : sums ? both : scaled_old);

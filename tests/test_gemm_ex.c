@@ -500,12 +500,6 @@ static size_t next_cut(size_t p, size_t block) {
     return block ? (p / block + 1) * block : SIZE_MAX;
 }
 
-static int by_tiles; /* .native of the next calls, and AMX-BF16's sums expected */
-
-static float expected_dot(const double *x, const double *y, size_t k, int fused) {
-    return by_tiles ? dot_tiles(x, y, k) : dot_f32(x, y, k, fused);
-}
-
 static double scaled_sum(size_t i, size_t j, int fused) {
     const double *x = left + i * now.k, *y = right + j * now.k;
     size_t block_a = !now.scale_a.values ? 0 : now.trans_a ? now.scale_a.block_rows : now.scale_a.block_columns;
