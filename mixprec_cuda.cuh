@@ -142,15 +142,15 @@ typedef enum mixprec_cuda_path {
     MIXPREC_CUDA_PATH_EXACT,    /* fused multiply-adds in the CPU's order, any dtypes: the CPU's bits */
     MIXPREC_CUDA_PATH_WMMA,     /* nvcuda::wmma: the reference for MMA */
     MIXPREC_CUDA_PATH_MMA,      /* mma.sync, ldmatrix, cp.async: compute capability 8.0 and higher */
-    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, the copy engine: code for sm_90a; TF32 and i8 but A B^T want a workspace */
+    MIXPREC_CUDA_PATH_WGMMA     /* wgmma, the copy engine: code for sm_90a; TF32 and i8 want a workspace unless A B^T */
 } mixprec_cuda_path;
 
 /* Options of mixprec_cuda_gemm_ex beyond the descriptor. All zero: the default. */
 typedef struct mixprec_cuda_gemm_options {
     const float *alpha,
         *beta;              /* not NULL: device pointers, read when the work runs, in the place of the descriptor's */
-    mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes, the scales, or the layout
-                               without a workspace do not allow */
+    mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes, the scales, the layout or the
+                               workspace do not allow */
     size_t split_k;         /* into how many parts to split k; 0: chosen, as far as the workspace reaches */
 } mixprec_cuda_gemm_options;
 
@@ -159,8 +159,8 @@ typedef struct mixprec_cuda_gemm_options {
    sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
-   16 bytes, are far faster, and of TF32, i8 and 8-bit floats A^T B^T is slower than the other three, on sm_90a A B^T of
-   TF32 and i8 the fastest: with a workspace mixprec_cuda_gemm_ex makes up for both. */
+   16 bytes, are far faster; of i8 and 8-bit floats A^T B^T on mma.sync is slower than the other layouts, of i8 on
+   sm_90a A B^T the fastest: with a workspace mixprec_cuda_gemm_ex makes up for all of this. */
 mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k, float alpha,
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
@@ -169,12 +169,13 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
 /* As mixprec_gemm_ex; options may be NULL. Of the descriptor
      a, b, c, bias, scales' values and the arrays a_array, b_array, c_array with the pointers in them are device memory;
      native = 1 lets f32 run as TF32, and fp8 on the fp8 units, which sum in less than fp32: of sm_89 and sm_120 where A
-       is not transposed, of sm_90a for A B^T, or where the workspace lets A and B become so. On sm_90a sums of 128
-       products are added in fp32; on an H200 sums of positive numbers were wrong by up to 2^-10 so, without native by
-       2^-20 (k 4096; Tensor Cores cut, not round);
+       is not transposed, of sm_90a for A B^T, and for other layouts where copies in the workspace make them so and pay;
+       else products are exact. On sm_90a sums of 128 products are added in fp32; on an H200 sums of positive numbers
+       were wrong by up to 2^-10 so, without native by 2^-20 (k 4096; Tensor Cores cut, not round);
      activation: GELU, SiLU and tanh are right to 2^-20 of the result, GELU_TANH to 2^-15, or to 2^-119 if that is more;
-     workspace is device memory, needed only for a split_k, or a path, that is asked for: see below.
-       MIXPREC_ERR_WORKSPACE where it would be used, but is not 16-byte aligned;
+       not with nvcc's -use_fast_math;
+     workspace is device memory, needed only for a split_k that is asked for (MIXPREC_ERR_WORKSPACE) and for a path (see
+       there). MIXPREC_ERR_WORKSPACE, too, where it would be used, but is not 16-byte aligned;
      isa must be 0 (MIXPREC_ERR_ISA), packed_size too (MIXPREC_ERR_PACKED); parallel_for and threads are ignored.
    A scale that the host knows, one for all of A or B, is a factor of alpha, which is narrowed to fp32 once: pass it so.
    Scales that vary along k take MIXPREC_CUDA_PATH_EXACT. The products of a batch must not overlap each other. */
@@ -187,10 +188,10 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
      - on sm_90a for TF32, i8 and native fp8, whose warpgroup products want A B^T: transposed, where that pays, or where
        MIXPREC_CUDA_PATH_WGMMA asks for it;
      - on sm_90a rounded to TF32, where that pays;
-   but not matrices of which it gets pointers, nor A with a row_begin. 0 when it would do nothing of this. With less it
-   does what it has room for. Copies leave the result as it is on the path that they lead to. Of the descriptor's
-   pointers it matters how they are aligned, and whether A is B. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but
-   for pointers. MIXPREC_ERR_NULL. */
+   but not matrices of which it gets pointers, nor A with a row_begin other than 0. 0 when it would do nothing of this.
+   With less it does what it has room for. Copies leave the result as it is on the path that they lead to. Of the
+   descriptor's pointers it matters how they are aligned, and whether A is B. Nothing is queued. Errors as
+   mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
 
@@ -1059,12 +1060,13 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_tf32_(uint32_t bits) {
     return bits;
 }
 
-/* 1 / x, wrong by at most 1 ulp (PTX ISA 9.0, 9.7.3.13); 0 where that is below 2^-126. */
+/* 1 / x, wrong by at most 1 ulp (PTX ISA 9.0, 9.7.3.13); Inf where x, and 0 where the result is subnormal. */
 MIXPREC_CUDA_DEV_ float mixprec_cuda_reciprocal_(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+
 /* The larger of each of two pairs of 16 bits without a sign. */
 MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_max_u16x2_(uint32_t a, uint32_t b) {
     return __vmaxu2(a, b);
@@ -2601,7 +2603,7 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_relu_(float x) {
     return mixprec_cuda_bits_(x) - 0x80000000u <= 0x7F800000u ? 0.0f : x; /* -0 to -Inf */
 }
 /* x / 2 (1 + erf(x / sqrt 2)) as the CPU's (mixprec_gelu_ in mixprec.h): with a = |x|, (1 - erf(a / sqrt 2)) / 2 =
-   exp(-a^2 / 2) p(t) / (4 + a), t = 4 / (4 + a). */
+   exp(-a^2 / 2) p(t) / (4 + a), t = 4 / (4 + a). From a = 16 on exp is 0; Inf * 0 would be NaN. */
 MIXPREC_CUDA_DEV_ float mixprec_cuda_gelu_(float x) {
     const float c[] = {0.067569904f, -0.258147985f, 0.223511353f, 0.0904590487f, 0.0709205717f,
                        0.335417241f, 0.292046279f,  0.3811526f,   0.398085684f,  0.398985326f};
@@ -2612,16 +2614,17 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_gelu_(float x) {
     for (int i = 1; i < 10; i++)
         y = fmaf(y, 1.0f - u, c[i]);
     y *= u * expf(-0.5f * square);
-    y = fmaf(y, -0.5f * fmaf(a, a, -square), y); /* what rounding the square has changed */
+    y = fmaf(y, -0.5f * fmaf(a, a, -square), y); /* exp of the square's rounding error */
     return (x < 0 ? -0.0f : x) - y;
 }
-/* x / (1 + exp(-u)) is SiLU with u = x, and x / 2 (1 + tanh(u / 2)). They end in -0, and Inf times 0 would be none. */
-MIXPREC_CUDA_DEV_ float mixprec_cuda_sigmoid_(float x, float u) {
+/* x / (1 + exp(-u)): SiLU with u = x; GELU by tanh with u = 2 sqrt(2 / pi) (x + 0.044715 x^3). -0 below -87: of larger
+   divisors there is no reciprocal, and -Inf * 0 would be NaN. */
+MIXPREC_CUDA_DEV_ float mixprec_cuda_times_sigmoid_(float x, float u) {
     const float y = x * mixprec_cuda_reciprocal_(1.0f + expf(-u));
     return u < -87.0f ? -0.0f : y;
 }
 
-/* What is long and rare in the epilogue, each once. */
+/* Long and seldom run, so one copy of each is enough. */
 static __device__ __attribute__((noinline, unused)) float4 mixprec_cuda_activate_(float4 v,
                                                                                   mixprec_activation activation) {
     float x[4] = {v.x, v.y, v.z, v.w};
@@ -2629,9 +2632,9 @@ static __device__ __attribute__((noinline, unused)) float4 mixprec_cuda_activate
     if (activation == MIXPREC_ACTIVATION_GELU)
         MIXPREC_CUDA_EACH_(mixprec_cuda_gelu_(x[e]));
     else if (activation == MIXPREC_ACTIVATION_GELU_TANH)
-        MIXPREC_CUDA_EACH_(mixprec_cuda_sigmoid_(x[e], 1.5957691f * fmaf(0.044715f * x[e] * x[e], x[e], x[e])));
+        MIXPREC_CUDA_EACH_(mixprec_cuda_times_sigmoid_(x[e], 1.5957691f * fmaf(0.044715f * x[e] * x[e], x[e], x[e])));
     else if (activation == MIXPREC_ACTIVATION_SILU)
-        MIXPREC_CUDA_EACH_(mixprec_cuda_sigmoid_(x[e], x[e]));
+        MIXPREC_CUDA_EACH_(mixprec_cuda_times_sigmoid_(x[e], x[e]));
     else if (activation == MIXPREC_ACTIVATION_TANH)
         MIXPREC_CUDA_EACH_(tanhf(x[e]));
     else
@@ -2822,9 +2825,11 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_simple_as_(const mixprec_cuda_columns
     else
         mixprec_cuda_finish_simple_<MIXPREC_BF16, plain>(four, tile, pitch, row0, r, last, step, of_row);
 }
-/* What is common; an activation but ReLU first in the tile itself, so that there is code for it but once. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_common_(const mixprec_cuda_columns_ &four, float *tile, int pitch,
-                                                   size_t row0, int r, int last, int step, const float (&of_row)[4]) {
+/* As finish_simple_; an activation other than ReLU is applied to the tile in shared memory first, so that there is one
+   copy of its code, not one for each type of C. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_activated_(const mixprec_cuda_columns_ &four, float *tile, int pitch,
+                                                      size_t row0, int r, int last, int step,
+                                                      const float (&of_row)[4]) {
     if (__builtin_expect(four.activation > MIXPREC_ACTIVATION_RELU, 0)) {
 #pragma unroll
         for (int i = 0; i < 4 && r + i * step < last; i++) {
@@ -2988,7 +2993,7 @@ static __device__ __attribute__((noinline, unused)) void mixprec_cuda_epilogue_(
         const float of_row[4] = {four.row_scale, four.row_scale, four.row_scale, four.row_scale};
 #pragma unroll 2
         for (int r = (int)threadIdx.x / fours; r < last; r += 4 * step)
-            mixprec_cuda_finish_common_(four, tile, columns + 8, row0, r, last, step, of_row);
+            mixprec_cuda_finish_activated_(four, tile, columns + 8, row0, r, last, step, of_row);
         return;
     }
 #pragma unroll 1
@@ -3031,8 +3036,8 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
 typedef struct mixprec_cuda_copy_ {
     size_t width, lines, pitch, count, bytes; /* bytes in all; 0: there is no copy */
     size_t ld, stride;
-    bool turned; /* the operand's lines are the copy's columns */
-    bool round;  /* f32 to TF32 */
+    bool transposed; /* the operand's lines are the copy's columns */
+    bool round;      /* f32 to TF32 */
 } mixprec_cuda_copy_;
 
 /* A warp takes 512 words of a line at a time. */
@@ -3073,10 +3078,10 @@ static __device__ __attribute__((noinline)) uint4 mixprec_cuda_gather_(const voi
             words[e * size / 4] |= mixprec_cuda_element_(from, size, first + e) << e * size % 4 * 8;
     return make_uint4(words[0], words[1], words[2], words[3]);
 }
-/* A thread turns a square of 16 bytes a line, in registers; a warp reads 64 bytes a line and writes 128. */
+/* A thread transposes a square of 16 bytes a line, in registers; a warp reads 64 bytes a line and writes 128. */
 template <int size>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
-    mixprec_cuda_copy_turned_(void *to, const void *from, mixprec_cuda_copy_ x) {
+    mixprec_cuda_copy_transposed_(void *to, const void *from, mixprec_cuda_copy_ x) {
     const int side = 16 / size, lane = (int)threadIdx.x % 32;
     const bool aligned = ((uintptr_t)from | x.ld * size | x.stride * size) % 16 == 0;
     const size_t down = (x.lines + 4 * side - 1) / (4 * side), parts = (x.pitch + 127) / 128 * down,
@@ -4074,7 +4079,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                 }
                 four.count = g.n - column < 4 ? (int)(g.n - column) : 4;
                 if (g.simple) {
-                    mixprec_cuda_finish_common_(four, tile + c, 40, row0, r, last, 4, of_row);
+                    mixprec_cuda_finish_activated_(four, tile + c, 40, row0, r, last, 4, of_row);
                 } else {
                     mixprec_cuda_finish_any_(four, tile + c, 40, row0, r, last, 4, of_row, aligned && four.count == 4);
                 }
@@ -4866,8 +4871,9 @@ typedef struct mixprec_cuda_gemm_plan_ {
     bool wgmma;
     size_t shared, batch, chunk;  /* products in all, and in a launch */
     mixprec_cuda_copy_ copies[2]; /* of A and B */
+    bool reads_operands;
     /* bytes of workspace: for the sums of parts of k; for copies that the kernel cannot do without; in all */
-    size_t partial, turned, bytes;
+    size_t partial, needed, bytes;
 } mixprec_cuda_gemm_plan_;
 
 /* A A^T or A^T A: a copy of A is one of B. */
@@ -4875,41 +4881,45 @@ static bool mixprec_cuda_is_gram_(const mixprec_cuda_gemm_args_ &g) {
     return g.a.data && g.a.data == g.b.data && !g.a.array && !g.b.array && !g.row_begin && g.a.rows == g.b.rows &&
            g.a.row_step == g.b.row_step && g.a.k_step == g.b.k_step && g.a.stride == g.b.stride && g.a.type == g.b.type;
 }
-/* wgmma takes lines of k as well as lines along k of fp16 and bf16, and of fp8 that is decoded. */
-static bool mixprec_cuda_takes_all_layouts_(int kind) {
+/* wgmma reads fp16 and bf16 (what fp8 is decoded to, too) in any layout, other kinds only with k contiguous. */
+static bool mixprec_cuda_wgmma_takes_all_layouts_(int kind) {
     return kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_BF16_ || kind == MIXPREC_CUDA_FP8_;
 }
-/* Does it pay to make `copies` copies of `bytes` where that saves `saved` femtoseconds for a product of two numbers? On
-   an H200 a copy took 4 us and .7 ps a byte. */
+/* Does it pay to make `copies` copies of `bytes` in all where that saves `saved` femtoseconds a multiply-add? On an
+   H200 a copy took 4 us and .7 ps a byte. */
 static bool mixprec_cuda_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, size_t copies, size_t bytes,
                                double saved) {
     return saved * (double)g.a.rows * (double)g.n * (double)g.k * (double)batch >
            4e9 * (double)copies + 700.0 * (double)bytes;
 }
 /* The copy of A or B (`which` 1) for wgmma of this kind, or, kind -1, for mma.sync: of what does not begin at multiples
-   of 16 bytes, or must have its lines turned along k, or is better rounded to TF32 once. There is none of matrices of
-   which only pointers are known, nor of an A that begins at a row. */
+   of 16 bytes, must be transposed, or is better rounded to TF32 once. There is none of matrices of which only pointers
+   are known, nor of an A that begins at a row. */
 static mixprec_cuda_copy_ mixprec_cuda_copy_of_(const mixprec_cuda_gemm_args_ &g, int which, size_t batch, int kind) {
     const mixprec_cuda_operand_ &x = which ? g.b : g.a;
     const size_t size = mixprec_cuda_size_(x.type), ld = x.k_step == 1 ? x.row_step : x.k_step;
-    const bool turn = x.k_step != 1 && kind >= 0 && !mixprec_cuda_takes_all_layouts_(kind);
-    const bool along_k = x.k_step == 1 || turn, round = kind == MIXPREC_CUDA_TF32_;
+    const bool transposed = x.k_step != 1 && kind >= 0 && !mixprec_cuda_wgmma_takes_all_layouts_(kind);
+    const bool along_k = x.k_step == 1 || transposed, round = kind == MIXPREC_CUDA_TF32_;
     mixprec_cuda_copy_ c = {
-        along_k ? g.k : x.rows, along_k ? x.rows : g.k, 0, x.stride ? batch : 1, 0, ld, x.stride, turn, round};
+        along_k ? g.k : x.rows, along_k ? x.rows : g.k, 0, x.stride ? batch : 1, 0, ld, x.stride, transposed, round};
     size_t bytes;
     double saved;
     c.pitch = (c.width * size + 15) / 16 * 16;
     if (x.array || (!which && g.row_begin) || !c.pitch || !c.lines || c.lines > SIZE_MAX / 32 / c.pitch / c.count)
         return c;
     bytes = c.pitch * c.lines * c.count;
+    /* femtoseconds a multiply-add, measured on an H200; a stage has up to twice as much of B as of A */
     saved = mixprec_cuda_is_gram_(g) ? 4.65 : which ? 2.9 : 1.75;
-    if (turn || ((uintptr_t)x.data | ld * size | x.stride * size) % 16 ||
+    if (transposed || ((uintptr_t)x.data | ld * size | x.stride * size) % 16 ||
         (round && mixprec_cuda_pays_(g, batch, 1, bytes, saved)))
         c.bytes = bytes;
     return c;
 }
-/* Can what is not along k be turned, and does that pay? With A^T B^T the kernels of mma.sync gather A. */
-static bool mixprec_cuda_turning_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, int kind, bool asked_for) {
+/* Can those of A and B in which k is not contiguous be transposed, with so much room for them, and does that pay? */
+static bool mixprec_cuda_transposing_pays_(const mixprec_cuda_gemm_args_ &g, size_t batch, int kind, bool wants_wgmma,
+                                           size_t room) {
+    /* femtoseconds a multiply-add, measured on an H200; A^T B^T gains most: the kernels of mma.sync read A element by
+       element there, unless it is fp8 */
     const bool gathers = g.a.k_step != 1 && g.b.k_step == 1;
     const double saved = kind == MIXPREC_CUDA_TF32_ ? (gathers ? 14 : 6)
                          : kind == MIXPREC_CUDA_S8_ ? (gathers ? 20 : 1.3)
@@ -4924,23 +4934,23 @@ static bool mixprec_cuda_turning_pays_(const mixprec_cuda_gemm_args_ &g, size_t 
             if (mixprec_cuda_is_gram_(g))
                 break;
         }
-    return asked_for || mixprec_cuda_pays_(g, batch, copies, bytes, saved);
+    return bytes <= room && (wants_wgmma || mixprec_cuda_pays_(g, batch, copies, bytes, saved));
 }
 static mixprec_status mixprec_cuda_copy_to_(void *to, const mixprec_cuda_operand_ &x, const mixprec_cuda_copy_ &c,
                                             int multiprocessors, mixprec_cuda_stream stream) {
     const size_t size = mixprec_cuda_size_(x.type);
-    const size_t warps = c.turned ? c.bytes / 2048 : (c.pitch + 2047) / 2048 * c.lines * c.count;
+    const size_t warps = c.transposed ? c.bytes / (8192 / size) : (c.pitch + 2047) / 2048 * c.lines * c.count;
     const size_t most = (size_t)multiprocessors * 16, blocks = warps / 8 < most ? warps / 8 + 1 : most;
     void (*kernel)(void *, const void *, mixprec_cuda_copy_) = size == 4   ? mixprec_cuda_copy_lines_<4>
                                                                : size == 2 ? mixprec_cuda_copy_lines_<2>
                                                                            : mixprec_cuda_copy_lines_<1>;
-    if (c.turned)
-        kernel = size == 4 ? mixprec_cuda_copy_turned_<4> : mixprec_cuda_copy_turned_<1>;
+    if (c.transposed)
+        kernel = size == 4 ? mixprec_cuda_copy_transposed_<4> : mixprec_cuda_copy_transposed_<1>;
     return mixprec_cuda_launch_(kernel, blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
 }
 static void mixprec_cuda_use_copy_(mixprec_cuda_operand_ *x, const void *copy, const mixprec_cuda_copy_ &c) {
     const size_t pitch = c.pitch / mixprec_cuda_size_(x->type);
-    const bool along_k = x->k_step == 1 || c.turned;
+    const bool along_k = x->k_step == 1 || c.transposed;
     x->data = copy;
     x->stride = x->stride ? pitch * c.lines : 0;
     x->row_step = along_k ? pitch : 1;
@@ -5013,9 +5023,9 @@ static size_t mixprec_cuda_chunk_of_(size_t batch, size_t tiles, size_t splits) 
 }
 
 /* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
-   device last. `may_turn`: there is room for the copies in which lines are turned along k. */
+   device last. `room`: bytes of workspace. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
-                                                 const mixprec_cuda_gemm_options *options, bool may_turn,
+                                                 const mixprec_cuda_gemm_options *options, size_t room,
                                                  mixprec_cuda_gemm_args_ *g, mixprec_cuda_gemm_plan_ *plan,
                                                  mixprec_cuda_extent_ extents[3]) {
     mixprec_cuda_gemm_options none = {};
@@ -5023,7 +5033,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     mixprec_cuda_device_ device;
     int kind = -1;
     cudaFuncAttributes attributes;
-    bool along_k, wmma, wgmma, has_wgmma, looked_at, may_wgmma, asked_for, large = false;
+    bool along_k, wmma, wgmma, has_wgmma, reads_operands, may_wgmma, wants_wgmma, large = false;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
@@ -5085,13 +5095,13 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
     g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
     rows = g->a.rows;
-    looked_at = rows && d.n && d.k && (g->alpha != 0 || g->device_alpha); /* A and B */
+    reads_operands = rows && d.n && d.k && (g->alpha != 0 || g->device_alpha); /* A and B */
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_has_wgmma_)));
     has_wgmma = attributes.sharedSizeBytes != 0;
-    asked_for = options->path == MIXPREC_CUDA_PATH_WGMMA;
-    may_wgmma = has_wgmma && (asked_for || options->path == MIXPREC_CUDA_PATH_AUTO);
+    wants_wgmma = options->path == MIXPREC_CUDA_PATH_WGMMA;
+    may_wgmma = has_wgmma && (wants_wgmma || options->path == MIXPREC_CUDA_PATH_AUTO);
     along_k = g->a.k_step == 1 && g->b.k_step == 1;
     if (d.a_type == d.b_type)
         kind = d.a_type == MIXPREC_F16                  ? MIXPREC_CUDA_F16_
@@ -5106,8 +5116,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         if (d.native && options->path != MIXPREC_CUDA_PATH_WMMA &&
             (MIXPREC_CUDA_HAS_FP8_(device.compiled)
                  ? g->a.k_step == 1
-                 : may_wgmma && (along_k || !looked_at ||
-                                 (may_turn && mixprec_cuda_turning_pays_(*g, plan->batch, units, asked_for)))))
+                 : may_wgmma && (along_k || !reads_operands ||
+                                 (mixprec_cuda_transposing_pays_(*g, plan->batch, units, wants_wgmma, room)))))
             kind = units;
     }
     if (g->a.k_varies || g->b.k_varies)
@@ -5116,9 +5126,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         return MIXPREC_ERR_ISA;
     wmma = options->path == MIXPREC_CUDA_PATH_WMMA;
     wgmma = may_wgmma && kind >= 0 &&
-            (mixprec_cuda_takes_all_layouts_(kind) || along_k || !looked_at ||
-             (may_turn && mixprec_cuda_turning_pays_(*g, plan->batch, kind, asked_for)));
-    if (asked_for && !wgmma)
+            (mixprec_cuda_wgmma_takes_all_layouts_(kind) || along_k || !reads_operands ||
+             (mixprec_cuda_transposing_pays_(*g, plan->batch, kind, wants_wgmma, room)));
+    if (wants_wgmma && !wgmma)
         return has_wgmma ? MIXPREC_ERR_ISA : mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
     if (options->path == MIXPREC_CUDA_PATH_AUTO && device.compiled < 800) {
         wmma = kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_ || kind == MIXPREC_CUDA_FP8_;
@@ -5209,16 +5219,20 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
+    plan->needed = 0;
+    plan->reads_operands = reads_operands;
     for (int i = 0; i < 2; i++) {
-        plan->copies[i] = mixprec_cuda_copy_of_(*g, i, plan->batch, wgmma ? kind : -1);
-        if (kind < 0 || wmma || !looked_at)
-            plan->copies[i].bytes = 0;
+        mixprec_cuda_copy_ *c = &plan->copies[i];
+        *c = mixprec_cuda_copy_of_(*g, i, plan->batch, wgmma ? kind : -1);
+        if (kind < 0 || wmma || !reads_operands || (i && mixprec_cuda_is_gram_(*g)))
+            c->bytes = 0;
+        plan->needed += c->transposed ? c->bytes : 0;
     }
-    if (mixprec_cuda_is_gram_(*g))
-        plan->copies[1].bytes = 0;
-    plan->turned = 0;
-    for (const mixprec_cuda_copy_ &c : plan->copies)
-        plan->turned += c.turned ? c.bytes : 0;
+    /* rather the sums that are asked for than transposed copies */
+    if (plan->needed && options->split_k > 1 && !wants_wgmma && plan->needed + plan->partial > room) {
+        *g = {};
+        return mixprec_cuda_gemm_plan_of_(desc, options, 0, g, plan, extents);
+    }
     plan->bytes = plan->partial + plan->copies[0].bytes + plan->copies[1].bytes;
     return MIXPREC_OK;
 }
@@ -5276,7 +5290,7 @@ mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const 
     mixprec_cuda_extent_ extents[3];
     if (!desc || !bytes)
         return MIXPREC_ERR_NULL;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, true, &g, &plan, extents));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, SIZE_MAX, &g, &plan, extents));
     *bytes = plan.bytes;
     return MIXPREC_OK;
 }
@@ -5292,14 +5306,10 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     if (!desc)
         return MIXPREC_ERR_NULL;
     left = desc->workspace ? desc->workspace_size : 0;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, true, &g, &plan, extents));
-    if (left < plan.turned) {
-        g = {};
-        MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, false, &g, &plan, extents));
-    }
+    MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, left, &g, &plan, extents));
     if (!g.a.rows || !g.n)
         return MIXPREC_OK;
-    nothing = g.k == 0 || (g.alpha == 0 && !g.device_alpha);
+    nothing = !plan.reads_operands;
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
     const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
@@ -5348,7 +5358,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         if (mixprec_cuda_overlap_(workspace, most, used[i].data,
                                   used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
             return MIXPREC_ERR_OVERLAP;
-    splits = g.splits > 1 && left >= plan.turned + plan.partial;
+    splits = g.splits > 1 && left >= plan.needed + plan.partial;
     if (g.splits > 1 && !splits) {
         if (options && options->split_k > 1)
             return MIXPREC_ERR_WORKSPACE;
@@ -5356,21 +5366,22 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         g.split_depth = g.k;
         plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
-    for (int optional = 0; optional < 2; optional++) {
+    /* first what the kernel needs, then the sums, then what only makes it faster */
+    for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < 2; i++) {
             const mixprec_cuda_copy_ &copy = plan.copies[i];
-            mixprec_cuda_operand_ *x = i ? &g.b : &g.a;
-            const bool gram = mixprec_cuda_is_gram_(g);
-            if (!copy.bytes || copy.turned == (optional == 1) || left < copy.bytes)
+            const mixprec_cuda_operand_ x = i ? g.b : g.a;
+            if (!copy.bytes || copy.transposed != (pass == 0) || left < copy.bytes)
                 continue;
-            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, *x, copy, plan.multiprocessors, stream));
-            mixprec_cuda_use_copy_(x, workspace, copy);
-            if (gram)
+            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, x, copy, plan.multiprocessors, stream));
+            if (i || mixprec_cuda_is_gram_(g))
                 mixprec_cuda_use_copy_(&g.b, workspace, copy);
+            if (!i)
+                mixprec_cuda_use_copy_(&g.a, workspace, copy);
             workspace += copy.bytes;
             left -= copy.bytes;
         }
-        if (!optional && splits) {
+        if (pass == 0 && splits) {
             g.partial = (float *)(void *)workspace;
             workspace += plan.partial;
             left -= plan.partial;

@@ -174,10 +174,10 @@ for arch in $archs; do
     printf '      cuda sm_%s: compiled in %s s of processor time\n' "$arch" "$seconds" # shown, not judged: machines differ
     worst=$(sed -n "s/.*Compiling entry function '\([^']*\)'.*/name \1/p; s/.*Used \([0-9]*\) registers.*/used \1/p" "$work/sm_$arch.txt" |
         awk '$1 == "name" { name = $2 }
-            $1 == "used" { # of 65,536: optimisers, quantising in blocks, and transposing below sm_89 have two blocks of
-                # 256 threads a multiprocessor, others three
+            $1 == "used" { # of 65,536: optimisers, quantising in blocks, and transposing (convert_transpose below sm_89)
+                # have two blocks of 256 threads a multiprocessor, others three
                 limit = name ~ /gemm_(mma|wgmma)_/ ? 254 : name ~ /gemm/ ? 160 : \
-                    name ~ /optimizer|quantize_blocks|transpose|copy_turned/ ? 128 : 80
+                    name ~ /optimizer|quantize_blocks|transpose/ ? 128 : 80
                 if ($2 > limit) print name, "uses", $2 }')
     [ -z "$worst" ] && pass "cuda sm_$arch: registers below the ceilings" || fail "cuda sm_$arch: registers" "$worst"
     # ptxas says so, as a mere remark, where a product waits for the one before (C7510 to C7514), or a warpgroup does not

@@ -62,12 +62,12 @@ DOT_TARGET_ static float dot_tiles(const double *x, const double *y, size_t k) {
     return total;
 }
 
-static int by_tiles; /* AMX-BF16's sums are expected */
+static int by_tiles; /* AMX-BF16's sums are expected, and .native set in test_gemm_ex.c */
 static float expected_dot(const double *x, const double *y, size_t k, int fused) {
     return by_tiles ? dot_tiles(x, y, k) : dot_f32(x, y, k, fused);
 }
 
-DOT_TARGET_ static TEST_UNUSED_ double dot_f64(const double *x, const double *y, size_t k, int fused) {
+DOT_TARGET_ static double dot_f64(const double *x, const double *y, size_t k, int fused) {
     double total = 0;
     size_t from, i;
     for (from = 0; from < k; from += CHUNK) {

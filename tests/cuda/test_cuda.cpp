@@ -658,7 +658,7 @@ static double activate(double x, mixprec_activation activation) {
     case MIXPREC_ACTIVATION_RELU: return x > 0 ? x : 0;
     case MIXPREC_ACTIVATION_GELU: return 0.5 * x * erfc(-x / sqrt(2.0));
     case MIXPREC_ACTIVATION_GELU_TANH:
-        return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+        return x / (1 + exp(-2 * sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     case MIXPREC_ACTIVATION_SILU: return x / (1 + exp(-x));
     case MIXPREC_ACTIVATION_TANH: return tanh(x);
     }
@@ -1563,8 +1563,8 @@ static void test_gemm_short(void) {
 }
 
 /* What is copied to the workspace, as far as it reaches: operands that are not aligned, line by line with zeros at
-   their ends; for TF32, i8 and the fp8 units of sm_90a lines along k of others; f32 rounded to TF32. Sums of small
-   integers are exact, so the result has the same bits on every path. */
+   their ends; for TF32, i8 and the fp8 units of sm_90a transposed ones; f32 rounded to TF32. Sums of small integers,
+   which is what f32 is rounded to, are exact, so the result has the same bits on every path. */
 static void test_gemm_copied(void) {
     static const struct {
         mixprec_dtype type;
@@ -1608,16 +1608,15 @@ static void test_gemm_copied(void) {
             for (size_t line = 0; line < of.count * of.rows; line++)
                 for (size_t e = 0; e < of.columns; e++)
                     put(of.data, type, line / of.rows * of.stride + line % of.rows * of.ld + e,
-                        (int)(random_u32() % 7) - 3 + (type == MIXPREC_F32 ? 0x1p-13 * random_unit() : 0));
+                        ((int)(random_u32() % 7) - 3) * (1 + (type == MIXPREC_F32 ? 0x1p-13 * random_unit() : 0)));
         d.a = x[0].data, d.a_type = type, d.lda = x[0].ld, d.stride_a = x[0].stride;
         d.b = x[1].data, d.b_type = type, d.ldb = x[1].ld, d.stride_b = t % 3 ? x[1].stride : 0;
         d.c = without, d.c_type = MIXPREC_F32;
         memset(without, 0, c_bytes), memset(with, 0, c_bytes);
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         const bool along_k[2] = {!d.trans_a, d.trans_b != 0};
-        /* the units that take lines along k alone; others are turned at any cost where the path is asked for */
-        const bool units =
-            wgmma && (kind.native || type == MIXPREC_I8) && (along_k[0] || !d.row_begin) && d.m && d.n && d.k;
+        /* which want k contiguous; others are transposed at any cost where the path is asked for */
+        const bool units = wgmma && (kind.native || type == MIXPREC_I8) && (along_k[0] || !d.row_begin);
         if (units && !(along_k[0] && along_k[1])) {
             options.path = MIXPREC_CUDA_PATH_WGMMA;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == (type == MIXPREC_E4M3 ? MIXPREC_OK : MIXPREC_ERR_ISA),
@@ -1630,7 +1629,7 @@ static void test_gemm_copied(void) {
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         finish();
         CHECK(!memcmp(with, without, c_bytes), "case %d: other bits", t);
-        /* what is turned comes first: without it there is no product */
+        /* what is transposed comes first: without it there is no product */
         for (int n = 0; n < 4; n++) {
             const int i = n % 2;
             const size_t matrices = i == 0 || d.stride_b ? d.batch : 1,
@@ -1688,7 +1687,9 @@ static void test_gemm_copied(void) {
             size_t none = 1;
             d.workspace = with, d.workspace_size = bytes;
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: workspace on C", t);
-            d.workspace = workspace, options.alpha = (const float *)(const void *)(workspace + bytes - 4);
+            d.c_array = (void *const *)(void *)workspace, d.workspace = workspace;
+            CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: pointers to C in it", t);
+            d.c_array = NULL, options.alpha = (const float *)(const void *)(workspace + bytes - 4);
             CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_OVERLAP, "case %d: alpha in it", t);
             options.alpha = NULL;
             d.m = d.row_begin = d.row_end = 0;
@@ -1716,46 +1717,46 @@ static void test_gemm_copied(void) {
 #endif
 }
 
-/* Of A A^T and A^T A one copy is enough; the scales stay those of A and of B. */
+/* Of A A^T and A^T A one copy is enough, not of A A or of two matrices; the scales stay those of A and of B. */
 static void test_gemm_gram_copied(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_I8, MIXPREC_F32};
-    for (int t = 0; t < 3 * 2 * 2; t++) {
+    for (int t = 0; t < 3 * 2 * 3; t++) {
         const mixprec_dtype type = types[t % 3];
-        const bool transposed = t / 3 % 2, other = t / 6; /* other: B is another matrix with the same lines */
-        const size_t m = 21, k = 75, count = 2, size = size_of(type);
+        const bool trans_a = t / 3 % 2, other = t / 6 == 1, square = t / 6 == 2, trans_b = trans_a == square;
+        const size_t m = 21, k = square ? m : 75, count = 2, size = size_of(type);
         mixprec_gemm_desc d = {};
         mixprec_cuda_gemm_options options = {};
-        size_t bytes = 0, c_bytes = count * m * m * 4, pitch;
+        size_t bytes = 0, want = 0, c_bytes = count * m * m * 4;
         float *scales = (float *)memory(4), *with = (float *)memory(c_bytes), *without = (float *)memory(c_bytes);
-        matrix a = make_matrix(type, transposed ? k : m, transposed ? m : k, 2 * count, false, true);
-        bool turned = transposed && type != MIXPREC_F16;
+        matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2 * count, false, true);
+        bool units = type != MIXPREC_F16;
         void *workspace;
 #ifndef TEST_ON_DEVICE
         pretend_device(90, 4, true);
 #else
-        turned &= has_wgmma();
+        units &= has_wgmma();
 #endif
         for (size_t line = 0; line < a.count * a.rows; line++)
             for (size_t e = 0; e < a.columns; e++)
                 put(a.data, type, line / a.rows * a.stride + line % a.rows * a.ld + e, (int)(random_u32() % 7) - 3);
         *scales = 0.5f;
-        d.trans_a = transposed ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-        d.trans_b = transposed ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+        d.trans_a = trans_a ? MIXPREC_TRANS : MIXPREC_NO_TRANS, d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
         d.m = d.n = m, d.k = k, d.batch = count, d.native = 1;
         d.a = a.data, d.b = (const char *)a.data + (other ? count * a.stride * size : 0);
         d.a_type = d.b_type = type, d.lda = d.ldb = a.ld, d.stride_a = d.stride_b = a.stride;
         d.c = without, d.c_type = MIXPREC_F32, d.scale_b.values = scales;
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         options.split_k = 1;
-        if (turned)
+        if (units && (trans_a || !trans_b))
             options.path = MIXPREC_CUDA_PATH_WGMMA;
+        for (int i = 0; i < (other || square ? 2 : 1); i++) {
+            const bool along_k = i ? trans_b : !trans_a;
+            const size_t width = along_k || units ? k : m, lines = along_k || units ? m : k;
+            if ((units && !along_k) || ((uintptr_t)(i ? d.b : d.a) | a.ld * size | a.stride * size) % 16)
+                want += count * lines * ((width * size + 15) / 16 * 16);
+        }
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
-        pitch = ((transposed && !turned ? m : k) * size + 15) / 16 * 16;
-        const auto copied = [&](const void *data) {
-            return turned || ((uintptr_t)data | a.ld * size | a.stride * size) % 16 ? 1u : 0u;
-        };
-        CHECK(bytes == (copied(d.a) + (other ? copied(d.b) : 0)) * count * pitch * (transposed && !turned ? k : m),
-              "case %d: %zu bytes", t, bytes);
+        CHECK(bytes == want, "case %d: %zu bytes, want %zu", t, bytes, want);
         d.c = with, d.workspace = workspace = memory(bytes + 16), d.workspace_size = bytes;
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         finish();
@@ -1765,6 +1766,101 @@ static void test_gemm_gram_copied(void) {
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
 #endif
+}
+
+/* Activations of one f16 in seven, in wgmma's tiles that end in place, in those that do not, and by mma.sync. */
+static void test_gemm_activations(void) {
+    const size_t step = test_quick ? 29 : 7, count = 65536 / step + 1;
+    uint16_t *x = (uint16_t *)memory(count * 2), *one = (uint16_t *)memory(8);
+    float *y = (float *)memory(count * 16);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (uint16_t)(i * step);
+    x[0] = 0x8000, x[1] = 0x7C00, x[2] = 0xFC00, x[3] = 0x7E00;
+    for (int i = 0; i < 4; i++)
+        put(one, MIXPREC_F16, i, 1);
+    for (int t = 0; t < 5 * 3; t++) {
+        const mixprec_activation activation = (mixprec_activation)(1 + t % 5);
+        const bool ends = activation != MIXPREC_ACTIVATION_TANH; /* in 0 and in x */
+        const double relative = activation == MIXPREC_ACTIVATION_GELU_TANH ? 0x1p-15 : 0x1p-20;
+        void *pointer = y;
+        mixprec_gemm_desc d = {};
+        size_t wrong = 0;
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, t / 5 > 0);
+#endif
+        d.m = count, d.n = 4, d.k = 1, d.a = x, d.b = one, d.c = y;
+        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32, d.activation = activation;
+        memset(y, 0xFF, count * 16);
+#ifndef TEST_ON_DEVICE
+        if (t / 5 == 2) /* pointers to C: a block for each tile */
+            d.c = NULL, d.c_array = &pointer;
+#endif
+        OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+        finish();
+        for (size_t i = 0; i < count * 4; i++) {
+            const double v = value_at(x, MIXPREC_F16, i / 4), got = (double)y[i];
+            const double want = ends && v < -100 ? -0.0 : ends && v > 100 ? v : activate(v, activation);
+            const bool right = v != v        ? got != got
+                               : want == got ? true
+                                             : fabs(got - want) <= fmax(fabs(want) * relative, 0x1p-119);
+            wrong += !right || (ends && activation > MIXPREC_ACTIVATION_RELU && v < -100 && !signbit(got));
+        }
+        CHECK(!wrong, "case %d: %zu are wrong", t, wrong);
+        (void)pointer;
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+    release(x), release(one), release(y);
+}
+
+/* Where copies pay they are made without being asked for, if there is room beside the sums that are. */
+static void test_gemm_room(void) {
+    const size_t n = 512, k = 1800, copy = n * k * 4, sums = 2 * n * n * 4;
+    const struct {
+        size_t split_k, room;
+        bool copies;
+    } cases[] = {
+        {1, copy, true}, {1, copy - 1, false}, {2, copy + sums, true}, {2, copy + sums - 1, false}, {2, sums, false}};
+    float *a = (float *)memory(copy), *b = (float *)memory(copy), *c = (float *)memory(n * n * 4);
+    float *want = (float *)malloc(n * n * 4);
+    unsigned char *workspace = (unsigned char *)memory(copy + sums);
+    mixprec_gemm_desc d = {};
+    mixprec_cuda_gemm_options options = {};
+    size_t bytes = 0;
+    bool here = true;
+#ifdef TEST_ON_DEVICE
+    here = has_wgmma();
+#else
+    pretend_device(90, 4, true);
+#endif
+    for (size_t i = 0; i < n * k; i++)
+        a[i] = (float)(random_u32() % 7) - 3, b[i] = (float)(random_u32() % 7) - 3;
+    CHECK(mixprec_gemm(MIXPREC_TRANS, MIXPREC_TRANS, n, n, k, 1, a, MIXPREC_F32, n, b, MIXPREC_F32, k, 0, want,
+                       MIXPREC_F32, n) == MIXPREC_OK,
+          "the CPU refuses");
+    d.m = d.n = n, d.k = k, d.trans_a = d.trans_b = MIXPREC_TRANS, d.a = a, d.b = b, d.c = c, d.native = 1;
+    d.a_type = d.b_type = d.c_type = MIXPREC_F32, d.workspace = workspace;
+    for (const auto &x : cases) {
+        size_t changed = 0;
+        options.split_k = x.split_k;
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        CHECK(!here || bytes == copy + (x.split_k == 2 ? sums : 0), "%zu bytes", bytes);
+        memset(workspace, 0xFF, copy + sums), memset(c, 0xFF, n * n * 4);
+        d.workspace_size = x.room;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        finish();
+        CHECK(!memcmp(c, want, n * n * 4), "split_k %zu, room for %zu bytes: wrong", x.split_k, x.room);
+        for (size_t i = 0; i < copy + sums; i++)
+            changed += workspace[i] != 0xFF;
+        CHECK(!here || (changed > sums) == x.copies, "split_k %zu, room for %zu bytes: %zu changed", x.split_k, x.room,
+              changed);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+    free(want);
+    release(a), release(b), release(c), release(workspace);
 }
 
 /* Which copies pay, as measured on an H200: what the query asks for tells. */
@@ -3010,7 +3106,9 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, the short form and split k", test_gemm_short},
         {"cuda: GEMM, operands that are copied", test_gemm_copied},
         {"cuda: GEMM, A A^T that is copied", test_gemm_gram_copied},
+        {"cuda: GEMM, activations", test_gemm_activations},
         {"cuda: GEMM, when copies pay", test_gemm_copies_pay},
+        {"cuda: GEMM, room for copies that pay", test_gemm_room},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
