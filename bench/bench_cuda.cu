@@ -148,8 +148,8 @@ typedef struct gemm_kind {
     bool trans_b;
     gemm_end end;
 } gemm_kind;
-/* B is transposed (nt), as cuBLAS wants it where elements have 8 bits, or not (nn). add: to C, as gradients are; gelu:
-   with a bias, by tanh, as cuBLASLt has it; rows: a scale for each row of A and B, not asked of cuBLASLt. */
+/* Of f16 and bf16 A B, with nt A B^T; of the others, as cuBLAS wants them, A B^T, with nn A B. add: to C, as gradients
+   are; gelu: with a bias, by tanh, as cuBLASLt has it; rows: a scale for each row of A and B, not asked of cuBLASLt. */
 static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, END_PLAIN},

@@ -306,63 +306,67 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
 
 /* The label of a case: its name as far as the '/', with "grad" for a gradient. */
 static void case_label(char label[24], const char *name) {
-    const int length = (int)strcspn(name, "/");
-    int tail = 9; /* both names' */
-    if (length <= tail ||
-        (strncmp(name + length - tail, "-backward", 9) && strncmp(name + length - tail, "-gradient", 9)))
-        tail = 0;
-    snprintf(label, 24, "%.*s%s", length - tail, name, tail ? " grad" : "");
+    const int length = (int)strcspn(name, "/"), tail = 9; /* of "-backward", and of "-gradient" */
+    const char *end = name + length - tail;
+    if (length > tail && (!strncmp(end, "-backward", 9) || !strncmp(end, "-gradient", 9)))
+        snprintf(label, 24, "%.*s grad", length - tail, name);
+    else
+        snprintf(label, 24, "%.*s", length, name);
 }
 
 static void write_passes(FILE *file) {
-    static const char *const titles[3] = {"Reductions", "Quantisation", "Optimisers"};
-    bar_panel panels[3];
+    static const char *const titles[4] = {"Reductions", "Quantisation", "Optimisers", "mixprec_stats"};
+    bar_panel panels[4];
     int i, bars = 0;
-    for (i = 0; i < 3; i++) {
-        start_panel(&panels[i], titles[i], "% of a loop that only loads and stores");
+    for (i = 0; i < 4; i++) {
+        start_panel(&panels[i], titles[i], i < 3 ? "% of a loop that loads and stores" : "% of a loop that loads");
         panels[i].limit = 100;
-        panels[i].limit_label = "loads, stores";
+        panels[i].limit_label = i < 3 ? "loads, stores" : "loads";
     }
     for (i = 0; i < bench_result_count; i++) {
         const bench_result *r = &bench_results[i];
-        const int kind = strstr(r->key.name, "quantize")                             ? 1
-                         : strstr(r->key.name, "sgd") || strstr(r->key.name, "adam") ? 2
-                                                                                     : 0;
+        const char *name = r->key.name;
         char label[24];
+        int panel;
         bar *b;
-        if ((strcmp(r->key.suite, "optim") || strcmp(r->metric, "share_of_load_store")) &&
-            (strcmp(r->metric, "share_of_read") || strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best()))))
+        if (!strcmp(r->key.suite, "optim") && !strcmp(r->metric, "share_of_load_store"))
+            panel = strstr(name, "quantize") ? 1 : strstr(name, "sgd") || strstr(name, "adam") ? 2 : 0;
+        else if (!strcmp(r->metric, "share_of_read") && !strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best())))
+            panel = 3;
+        else
             continue;
-        case_label(label, r->key.name);
-        b = add_bar(&panels[kind], label, BAR_LIBRARY, 100 * r->value);
+        case_label(label, name);
+        b = add_bar(&panels[panel], label, BAR_LIBRARY, 100 * r->value);
         snprintf(b->text, sizeof(b->text), "%s %.0f", r->key.dtype, 100 * r->value);
         bars++;
     }
     if (!bars)
         return;
-    start_section(file, "Training");
-    fprintf(file, "<p>One pass over arrays in memory. The line is a loop that only loads and stores the same bytes, the"
-                  " faster of two block sizes: streams that a prefetcher follows well can be faster.</p>\n");
-    write_panels(file, panels, 3);
+    start_section(file, "Passes of training");
+    fprintf(file,
+            "<p>Over arrays in memory, once. The line is a loop that only loads and stores the same bytes, or, for"
+            " the statistics of an array before it is narrowed, only loads them; streams that a prefetcher follows"
+            " well can be faster.</p>\n");
+    write_panels(file, panels, 4);
     end_section(file);
 }
 
 static void write_layers(FILE *file) {
-    static const char *const places[2] = {"L2", "DRAM"};
+    static const char *const places[2] = {"/L2", "/DRAM"};
     static const mixprec_dtype types[2] = {MIXPREC_F32, MIXPREC_BF16};
     static char titles[4][16];
     bar_panel panels[4];
     int panel, i, bars = 0;
     for (panel = 0; panel < 4; panel++) {
         const char *place = places[panel / 2], *type = mixprec_dtype_name(types[panel % 2]);
-        snprintf(titles[panel], sizeof(titles[panel]), "%s, %s", place, type);
+        snprintf(titles[panel], sizeof(titles[panel]), "%s, %s", place + 1, type);
         start_panel(&panels[panel], titles[panel], "cycles for an element, less is better");
         for (i = 0; i < bench_result_count; i++) {
             const bench_result *r = &bench_results[i];
             char label[24];
             bar *b;
             if (strcmp(r->key.suite, "layers") || strcmp(r->metric, "cycles_per_element") ||
-                strcmp(r->key.dtype, type) || strcmp(strchr(r->key.name, '/') + 1, place))
+                strcmp(r->key.dtype, type) || strcmp(r->key.name + strcspn(r->key.name, "/"), place))
                 continue;
             case_label(label, r->key.name);
             b = strcmp(r->key.impl, "mixprec") ? add_bar(&panels[panel], r->key.impl, BAR_OTHER, r->value)
