@@ -1717,13 +1717,15 @@ static void test_gemm_copied(void) {
 #endif
 }
 
-/* Of A A^T and A^T A one copy is enough, not of A A or of two matrices; the scales stay those of A and of B. */
+/* Of A A^T and A^T A one copy is enough, unless B is A with another layout, stride or number of rows; the scales stay
+   those of A and of B. */
 static void test_gemm_gram_copied(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_I8, MIXPREC_F32};
-    for (int t = 0; t < 3 * 2 * 3; t++) {
+    for (int t = 0; t < 3 * 2 * 5; t++) {
         const mixprec_dtype type = types[t % 3];
-        const bool trans_a = t / 3 % 2, other = t / 6 == 1, square = t / 6 == 2, trans_b = trans_a == square;
-        const size_t m = 21, k = square ? m : 75, count = 2, size = size_of(type);
+        const bool trans_a = t / 3 % 2, other = t / 6 == 1, square = t / 6 == 2, once = t / 6 == 3, fewer = t / 6 == 4,
+                   trans_b = trans_a == square;
+        const size_t m = 21, n = fewer ? 13 : m, k = square ? m : 75, count = 2, size = size_of(type);
         mixprec_gemm_desc d = {};
         mixprec_cuda_gemm_options options = {};
         size_t bytes = 0, want = 0, c_bytes = count * m * m * 4;
@@ -1741,19 +1743,20 @@ static void test_gemm_gram_copied(void) {
                 put(a.data, type, line / a.rows * a.stride + line % a.rows * a.ld + e, (int)(random_u32() % 7) - 3);
         *scales = 0.5f;
         d.trans_a = trans_a ? MIXPREC_TRANS : MIXPREC_NO_TRANS, d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
-        d.m = d.n = m, d.k = k, d.batch = count, d.native = 1;
+        d.m = m, d.n = n, d.k = k, d.batch = count, d.native = 1;
         d.a = a.data, d.b = (const char *)a.data + (other ? count * a.stride * size : 0);
-        d.a_type = d.b_type = type, d.lda = d.ldb = a.ld, d.stride_a = d.stride_b = a.stride;
+        d.a_type = d.b_type = type, d.lda = d.ldb = a.ld, d.stride_a = a.stride, d.stride_b = once ? 0 : a.stride;
         d.c = without, d.c_type = MIXPREC_F32, d.scale_b.values = scales;
+        memset(with, 0, c_bytes), memset(without, 0, c_bytes);
         OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
         options.split_k = 1;
         if (units && (trans_a || !trans_b))
             options.path = MIXPREC_CUDA_PATH_WGMMA;
-        for (int i = 0; i < (other || square ? 2 : 1); i++) {
-            const bool along_k = i ? trans_b : !trans_a;
-            const size_t width = along_k || units ? k : m, lines = along_k || units ? m : k;
-            if ((units && !along_k) || ((uintptr_t)(i ? d.b : d.a) | a.ld * size | a.stride * size) % 16)
-                want += count * lines * ((width * size + 15) / 16 * 16);
+        for (int i = 0; i < (t / 6 ? 2 : 1); i++) {
+            const bool along_k = (i ? trans_b : !trans_a) || units;
+            const size_t rows = i ? n : m, stride = i ? d.stride_b : d.stride_a;
+            if (along_k != (i ? trans_b : !trans_a) || ((uintptr_t)(i ? d.b : d.a) | a.ld * size | stride * size) % 16)
+                want += (stride ? count : 1) * (along_k ? rows : k) * (((along_k ? k : rows) * size + 15) / 16 * 16);
         }
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
         CHECK(bytes == want, "case %d: %zu bytes, want %zu", t, bytes, want);
