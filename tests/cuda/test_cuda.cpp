@@ -1823,8 +1823,7 @@ static void test_gemm_room(void) {
     const struct {
         size_t split_k, room;
         bool copies;
-    } cases[] = {
-        {1, copy, true}, {1, copy - 1, false}, {2, copy + sums, true}, {2, copy + sums - 1, false}, {2, sums, false}};
+    } cases[] = {{1, copy, true}, {1, copy - 1, false}, {2, copy + sums, true}, {2, copy + sums - 1, false}};
     float *a = (float *)memory(copy), *b = (float *)memory(copy), *c = (float *)memory(n * n * 4);
     float *want = (float *)malloc(n * n * 4);
     unsigned char *workspace = (unsigned char *)memory(copy + sums);
@@ -1859,6 +1858,10 @@ static void test_gemm_room(void) {
         CHECK(!here || (changed > sums) == x.copies, "split_k %zu, room for %zu bytes: %zu changed", x.split_k, x.room,
               changed);
     }
+    options.path = MIXPREC_CUDA_PATH_WGMMA;
+    d.workspace_size = copy + sums - 1;
+    if (here)
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "no room for the sums asked for");
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
 #endif
