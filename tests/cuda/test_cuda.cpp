@@ -1721,7 +1721,7 @@ static void test_gemm_copied(void) {
    those of A and of B. */
 static void test_gemm_gram_copied(void) {
     static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_I8, MIXPREC_F32};
-    for (int t = 0; t < 3 * 2 * 5; t++) {
+    for (int t = 0; t < 3 * 2 * 6; t++) {
         const mixprec_dtype type = types[t % 3];
         const bool trans_a = t / 3 % 2, other = t / 6 == 1, square = t / 6 == 2, once = t / 6 == 3, fewer = t / 6 == 4,
                    trans_b = trans_a == square;
@@ -1730,7 +1730,7 @@ static void test_gemm_gram_copied(void) {
         mixprec_cuda_gemm_options options = {};
         size_t bytes = 0, want = 0, c_bytes = count * m * m * 4;
         float *scales = (float *)memory(4), *with = (float *)memory(c_bytes), *without = (float *)memory(c_bytes);
-        matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2 * count, false, true);
+        matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2 * count, t / 6 == 5, true);
         bool units = type != MIXPREC_F16;
         void *workspace;
 #ifndef TEST_ON_DEVICE
@@ -1752,7 +1752,7 @@ static void test_gemm_gram_copied(void) {
         options.split_k = 1;
         if (units && (trans_a || !trans_b))
             options.path = MIXPREC_CUDA_PATH_WGMMA;
-        for (int i = 0; i < (t / 6 ? 2 : 1); i++) {
+        for (int i = 0; i < (t / 6 % 5 ? 2 : 1); i++) {
             const bool along_k = (i ? trans_b : !trans_a) || units;
             const size_t rows = i ? n : m, stride = i ? d.stride_b : d.stride_a;
             if (along_k != (i ? trans_b : !trans_a) || ((uintptr_t)(i ? d.b : d.a) | a.ld * size | stride * size) % 16)
@@ -1775,7 +1775,9 @@ static void test_gemm_gram_copied(void) {
 static void test_gemm_activations(void) {
     const size_t step = test_quick ? 29 : 7, count = 65536 / step + 1;
     uint16_t *x = (uint16_t *)memory(count * 2), *one = (uint16_t *)memory(8);
-    float *y = (float *)memory(count * 16);
+    float *y = (float *)memory(count * 16), *bias = (float *)memory(16);
+    for (int i = 0; i < 4; i++)
+        bias[i] = (float)i * 0x1.2345p-9f; /* the square of an f16 is exact, that of a sum is not */
     for (size_t i = 0; i < count; i++)
         x[i] = (uint16_t)(i * step);
     x[0] = 0x8000, x[1] = 0x7C00, x[2] = 0xFC00, x[3] = 0x7E00;
@@ -1791,7 +1793,7 @@ static void test_gemm_activations(void) {
 #ifndef TEST_ON_DEVICE
         pretend_device(90, 4, t / 5 > 0);
 #endif
-        d.m = count, d.n = 4, d.k = 1, d.a = x, d.b = one, d.c = y;
+        d.m = count, d.n = 4, d.k = 1, d.a = x, d.b = one, d.c = y, d.bias = bias;
         d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32, d.activation = activation;
         memset(y, 0xFF, count * 16);
 #ifndef TEST_ON_DEVICE
@@ -1801,7 +1803,7 @@ static void test_gemm_activations(void) {
         OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
         finish();
         for (size_t i = 0; i < count * 4; i++) {
-            const double v = value_at(x, MIXPREC_F16, i / 4), got = (double)y[i];
+            const double v = (double)((float)value_at(x, MIXPREC_F16, i / 4) + bias[i % 4]), got = (double)y[i];
             const double want = ends && v < -100 ? -0.0 : ends && v > 100 ? v : activate(v, activation);
             const bool right = v != v        ? got != got
                                : want == got ? true
@@ -1814,7 +1816,7 @@ static void test_gemm_activations(void) {
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
 #endif
-    release(x), release(one), release(y);
+    release(x), release(one), release(y), release(bias);
 }
 
 /* Where copies pay they are made without being asked for, if there is room beside the sums that are. */
@@ -1910,6 +1912,9 @@ static void test_gemm_copies_pay(void) {
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
         CHECK(bytes == x.a + x.b, "%s %s %zu x %zu x %zu: %zu bytes, want %zu + %zu", mixprec_dtype_name(x.type),
               x.layout, x.m, x.n, x.k, bytes, x.a, x.b);
+        d.a_array = d.b_array = (const void *const *)(uintptr_t)256;
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        CHECK(bytes == 0, "%zu bytes to copy what pointers point to", bytes);
     }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
