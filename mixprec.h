@@ -2146,12 +2146,15 @@ typedef struct mixprec_how_ {
     int around; /* may the values be written around the caches? They begin a line; `fence` is called afterwards. */
 } mixprec_how_;
 
-/* Elements that pass through a buffer on the stack at a time, and the unit that vector kernels work in. */
+/* The unit that vector kernels work in, and elements that pass through a buffer on the stack at a time: where there is
+   little to do for each, more of them, for the calls themselves take some 50 cycles. */
 #define MIXPREC_UNIT_ 64
 #ifdef MIXPREC_NO_STDLIB
 #define MIXPREC_BLOCK_ 64
+#define MIXPREC_LONG_BLOCK_ 64
 #else
 #define MIXPREC_BLOCK_ 256
+#define MIXPREC_LONG_BLOCK_ 1024
 #endif
 
 /* Random words come in groups of so many: what a vector kernel makes at a time, or a multiple of it. */
@@ -2247,12 +2250,13 @@ typedef struct mixprec_kernels_ {
        there codes order as magnitudes do, with NaN on top. Any n, any block but 0. */
     void (*amax)(uint32_t *amax, const void *x, mixprec_dtype type, size_t n, size_t block);
     /* dst = narrow(fp32(src * factors[block of the element])), saturating, to nearest even: from f32, f16 or bf16 to
-       e4m3 or e5m2. `block` is 16, 32, a multiple of MIXPREC_UNIT_, or not below n. A product above 33 / 32 of the
-       largest number of dst_type, or a NaN, spoils the codes beside it. *amax becomes as by `amax` with one block,
-       unless amax is NULL. With `around`, for which dst is a multiple of 4, the codes may be written around the
-       caches: `fence` is called afterwards. May be NULL. */
+       the dtypes whose bits (1 << dtype) `narrows` has. `block` is 16, 32, a multiple of MIXPREC_UNIT_, or not below n.
+       Factors are positive; a product above 33 / 32 of the largest number of dst_type, or a NaN, spoils the codes
+       beside it. *amax becomes as by `amax` with one block, unless amax is NULL. With `around`, for which dst is a
+       multiple of 4, the codes may be written around the caches: `fence` is called afterwards. May be NULL. */
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
                    const float *factors, uint32_t *amax, int around);
+    unsigned narrows;
     /* dst[i] = src[i] * factors[(first + i) / block], which may be in place; first is below block. Any n. */
     void (*scale_blocks)(float *dst, const float *src, size_t n, size_t block, size_t first, const float *factors);
     /* mixprec_block_scale_ of each of n numbers, a multiple of 8, given as bits; and its inverse. May be NULL. */
@@ -4192,12 +4196,21 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store32_special_avx2_(void *dst, mi
     mixprec_store32_any_avx2_(dst, type, src, &encoder, (const uint32_t *)(const void *)src);
 }
 
+/* 32 numbers that integers hold, to nearest even; what 8 bits do not hold saturates. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_integers32_avx2_(const __m256i x[4]) {
+    __m256i c[4];
+    int j;
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = _mm256_cvtps_epi32(_mm256_castsi256_ps(x[j]));
+    c[0] = _mm256_packs_epi16(_mm256_packs_epi32(c[0], c[1]), _mm256_packs_epi32(c[2], c[3]));
+    return _mm256_permutevar8x32_epi32(c[0], _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 /* Integers to nearest even: limited first, so that the conversion cannot overflow; NaN becomes 0. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const float *src, size_t n, int around) {
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m256i c[4], bytes;
+        __m256i c[4];
         if (around)
             mixprec_ahead_(src, i, n, 32, sizeof *src);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
@@ -4206,11 +4219,9 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const f
                 _mm256_cmpgt_epi32(mixprec_magnitude_avx2_(_mm256_castps_si256(x)), _mm256_set1_epi32(0x7F800000));
             x = _mm256_castsi256_ps(_mm256_andnot_si256(nan, _mm256_castps_si256(x)));
             x = _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(127.0f)), _mm256_set1_ps(-128.0f));
-            c[j] = _mm256_cvtps_epi32(x);
+            c[j] = _mm256_castps_si256(x);
         }
-        bytes = _mm256_packs_epi16(_mm256_packs_epi32(c[0], c[1]), _mm256_packs_epi32(c[2], c[3]));
-        bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-        mixprec_put_avx2_(dst + i, bytes, around);
+        mixprec_put_avx2_(dst + i, mixprec_integers32_avx2_(c), around);
     }
 }
 
@@ -5905,10 +5916,15 @@ MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *sr
     }
 }
 
+/* int8, and what mixprec_narrow_of_ calls odd. */
+static int mixprec_is_odd_(mixprec_dtype type) {
+    return type != MIXPREC_E4M3 && type != MIXPREC_E5M2 && type != MIXPREC_E4M3IEEE && type != MIXPREC_E3M4;
+}
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                                  mixprec_dtype src_type, size_t n, size_t block,
-                                                                 const float *factors) {
-    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+                                                                 const float *factors, const int odd) {
+    const int integers = odd && dst_type == MIXPREC_I8, pairs = odd && dst_type == MIXPREC_E2M1;
+    const mixprec_narrow_ p = mixprec_narrow_of_(integers ? MIXPREC_E4M3 : dst_type, MIXPREC_OVERFLOW_SATURATE);
     const size_t lead = mixprec_strip_() * 3 / 2;
     const size_t size = mixprec_size_of_(src_type);
     const size_t some = block < 32 ? 32 / block : 1; /* factors of 32 elements */
@@ -5922,9 +5938,20 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, m
             MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_castps_si256(
                 _mm256_mul_ps(mixprec_load8_avx2_(src + (i + 8 * (size_t)j) * size, src_type), factor[j]));
             mixprec_fetch_avx2_((uintptr_t)(src + i * size) + lead, 32 * size);
-            _mm256_storeu_si256((__m256i *)(void *)(dst + i), mixprec_narrow32_avx2_(x, &p, 0));
+            x[0] = integers ? mixprec_integers32_avx2_(x) : mixprec_narrow32_avx2_(x, &p, odd);
+            mixprec_put32_avx2_(dst + (pairs ? i / 2 : i), x[0], pairs, 0);
         }
     }
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_to_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
+                                                                 mixprec_dtype src_type, size_t n, size_t block,
+                                                                 const float *factors, const int odd) {
+    if (src_type == MIXPREC_F32)
+        mixprec_narrow_as_avx2_(dst, dst_type, src, MIXPREC_F32, n, block, factors, odd);
+    else if (src_type == MIXPREC_F16)
+        mixprec_narrow_as_avx2_(dst, dst_type, src, MIXPREC_F16, n, block, factors, odd);
+    else
+        mixprec_narrow_as_avx2_(dst, dst_type, src, MIXPREC_BF16, n, block, factors, odd);
 }
 MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type, const void *src,
                                                mixprec_dtype src_type, size_t n, size_t block, const float *factors,
@@ -5934,12 +5961,10 @@ MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type
     (void)around;
     if (amax)
         mixprec_amax_avx2_(amax, src, src_type, n, n);
-    if (src_type == MIXPREC_F32)
-        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F32, n, block, factors);
-    else if (src_type == MIXPREC_F16)
-        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_F16, n, block, factors);
+    if (mixprec_is_odd_(dst_type))
+        mixprec_narrow_to_avx2_(to, dst_type, from, src_type, n, block, factors, 1);
     else
-        mixprec_narrow_as_avx2_(to, dst_type, from, MIXPREC_BF16, n, block, factors);
+        mixprec_narrow_to_avx2_(to, dst_type, from, src_type, n, block, factors, 0);
 }
 
 /* Through f64, which changes nothing and which -ffast-math does not approximate. */
@@ -6843,10 +6868,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_end_lines_avx512_(const mixpr
 /* As mixprec_narrow_as_avx2_. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *dst, mixprec_dtype dst_type,
                                                                      const char *src, mixprec_dtype src_type, size_t n,
-                                                                     size_t block, const float *factors, int around) {
-    const mixprec_narrow_ p = mixprec_narrow_of_(dst_type, MIXPREC_OVERFLOW_SATURATE);
+                                                                     size_t block, const float *factors, int around,
+                                                                     const int odd) {
+    const int integers = odd && dst_type == MIXPREC_I8, pairs = odd && dst_type == MIXPREC_E2M1;
+    const mixprec_narrow_ p = mixprec_narrow_of_(integers ? MIXPREC_E4M3 : dst_type, MIXPREC_OVERFLOW_SATURATE);
     const size_t lead = mixprec_strip_() * 3 / 2;
-    mixprec_lines_avx512_ to = mixprec_begin_lines_avx512_(dst, around);
+    mixprec_lines_avx512_ to = mixprec_begin_lines_avx512_(dst, around && !pairs);
     const mixprec_narrow_lanes_ lanes = mixprec_narrow_lanes_of_(&p);
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const size_t size = mixprec_size_of_(src_type), some = block < 64 ? 64 / block : 1;
@@ -6856,14 +6883,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_narrow_as_avx512_(uint8_t *ds
         __m512 factor[4];
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) factor[j] = _mm512_set1_ps(factors[(size_t)j * some / 4]);
         for (end = i + mixprec_min_(n - i, some * block); i < end; i += 64) {
-            __m512i c[4];
-            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] = mixprec_narrow16_avx512_(
-                _mm512_mul_ps(mixprec_load16_avx512_(src + (i + 16 * (size_t)j) * size, src_type, 0xFFFF), factor[j]),
-                &lanes);
+            __m512i c[4], low, high;
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+                const char *from = src + (i + 16 * (size_t)j) * size;
+                const __m512 x = _mm512_mul_ps(mixprec_load16_avx512_(from, src_type, 0xFFFF), factor[j]);
+                c[j] = integers ? _mm512_cvtps_epi32(x) : mixprec_narrow16_avx512_(x, &lanes);
+            }
             mixprec_fetch_avx2_((uintptr_t)(src + i * size) + lead, 64 * size);
-            c[0] =
-                mixprec_narrow64_avx512_(_mm512_packs_epi32(c[0], c[1]), _mm512_packs_epi32(c[2], c[3]), order, &p, 0);
-            mixprec_put_lines_avx512_(&to, c[0]);
+            low = _mm512_packs_epi32(c[0], c[1]);
+            high = _mm512_packs_epi32(c[2], c[3]);
+            c[0] = integers ? _mm512_permutexvar_epi32(order, _mm512_packs_epi16(low, high))
+                            : mixprec_narrow64_avx512_(low, high, order, &p, odd);
+            if (pairs)
+                mixprec_put64_avx512_(dst + i / 2, c[0], 1, 0);
+            else
+                mixprec_put_lines_avx512_(&to, c[0]);
         }
     }
     mixprec_end_lines_avx512_(&to);
@@ -6927,16 +6961,23 @@ MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_
                                                    uint32_t *amax, int around) {
     uint8_t *to = (uint8_t *)dst;
     const char *from = (const char *)src;
-    if (src_type == MIXPREC_BF16) {
+    const int odd = mixprec_is_odd_(dst_type);
+    if (src_type == MIXPREC_BF16 && !odd) {
         mixprec_narrow_bf16_avx512_(to, dst_type, from, n, block, factors, amax, around);
         return;
     }
     if (amax)
         mixprec_amax_avx2_(amax, src, src_type, n, n);
-    if (src_type == MIXPREC_F32)
-        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F32, n, block, factors, around);
+    if (src_type == MIXPREC_BF16)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_BF16, n, block, factors, around, 1);
+    else if (src_type == MIXPREC_F32 && odd)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F32, n, block, factors, around, 1);
+    else if (src_type == MIXPREC_F32)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F32, n, block, factors, around, 0);
+    else if (odd)
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors, around, 1);
     else
-        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors, around);
+        mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors, around, 0);
 }
 
 /* A division that names its rounding is not approximated under -ffast-math. */
@@ -10818,6 +10859,26 @@ static void mixprec_scale_f64_(double *dst, const double *src, size_t n, double 
         dst[i] = mixprec_times_f64_(src[i], factor);
 }
 
+static double mixprec_largest_of_(mixprec_dtype type) {
+    const mixprec_layout_ *layout = mixprec_layout_of_(type);
+    return mixprec_decode(layout ? layout->max_code : type == MIXPREC_I8 ? 127 : 0xFE, type);
+}
+
+/* The whole units by one kernel, if it has the pair, and no element is NaN or overflows; else 0. Returns how many. */
+static size_t mixprec_convert_fused_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
+                                     const void *src, mixprec_dtype src_type, size_t n, const mixprec_how_ *how,
+                                     float scale) {
+    const size_t whole = n / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+    uint32_t amax = 0;
+    if (!whole || dst == src || how->round != MIXPREC_ROUND_NEAREST_EVEN || !(kernels->narrows >> dst_type & 1) ||
+        (src_type != MIXPREC_F32 && src_type != MIXPREC_F16 && src_type != MIXPREC_BF16))
+        return 0;
+    kernels->narrow(dst, dst_type, src, src_type, whole, whole, &scale, &amax, 0);
+    if (amax >= 0x7F800000u || (double)mixprec_f32_from_bits_(amax) * (double)scale > mixprec_largest_of_(dst_type))
+        return 0;
+    return whole;
+}
+
 /* Any type to any type, after a multiplication by scale unless that is 1. dst may be src where its elements are not
    larger. Equal types without a scale are the caller's business. */
 MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
@@ -10839,11 +10900,11 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
     for (i = 0; i < n; i += count) {
         const char *from = (const char *)src + mixprec_bytes_of_(src_type, i);
         char *to = (char *)dst + mixprec_bytes_of_(dst_type, i);
-        count = mixprec_min_(n - i, MIXPREC_BLOCK_);
         how.index = options->index + i;
         if (src_type == MIXPREC_F64) {
             double product[MIXPREC_BLOCK_];
             const double *wide = (const double *)(const void *)from;
+            count = mixprec_min_(n - i, MIXPREC_BLOCK_);
             if (scaled) {
                 mixprec_scale_f64_(product, wide, count, (double)scale);
                 wide = product;
@@ -10853,11 +10914,22 @@ MIXPREC_NOINLINE_ void mixprec_convert_run_(const mixprec_kernels_ *kernels, voi
             else
                 mixprec_store_f64_(kernels, to, dst_type, wide, count, &how);
         } else {
-            float narrow[MIXPREC_BLOCK_];
-            mixprec_load_(kernels, narrow, from, src_type, count);
-            if (scaled)
-                mixprec_scale_(kernels, narrow, narrow, count, scale);
-            mixprec_store_(kernels, to, dst_type, narrow, count, &how);
+            float block[MIXPREC_LONG_BLOCK_], *room = dst_type == MIXPREC_F32 ? (float *)(void *)to : block;
+            const float *x = (const float *)(const void *)from;
+            count = mixprec_convert_fused_(kernels, to, dst_type, from, src_type,
+                                           mixprec_min_(n - i, MIXPREC_LONG_BLOCK_), &how, scale);
+            if (count)
+                continue;
+            count = mixprec_min_(n - i, MIXPREC_LONG_BLOCK_);
+            if (src_type != MIXPREC_F32) {
+                mixprec_load_(kernels, room, from, src_type, count);
+                x = room;
+            }
+            if (scaled) {
+                mixprec_scale_(kernels, room, x, count, scale);
+                x = room;
+            }
+            mixprec_store_(kernels, to, dst_type, x, count, &how);
         }
         if ((dst_type == MIXPREC_F32 || dst_type == MIXPREC_F64) && how.overflow == MIXPREC_OVERFLOW_SATURATE)
             mixprec_saturate_inf_(to, dst_type, count);
@@ -11131,7 +11203,7 @@ static void mixprec_tally_doubles_(const mixprec_kernels_ *kernels, mixprec_tall
 /* The thresholds of a format. Shift is 0 where the kernels from fp32 do not know it: f32, E8M0, int8. */
 static void mixprec_tally_format_(mixprec_tally_ *t, mixprec_dtype to) {
     const mixprec_layout_ *layout = mixprec_layout_of_(to);
-    double max = mixprec_decode(layout ? layout->max_code : to == MIXPREC_I8 ? 127 : 0xFE, to);
+    double max = mixprec_largest_of_(to);
     double min_normal = layout ? mixprec_decode(1u << layout->mantissa_bits, to) : 0;
     double half_step = layout ? mixprec_decode(1, to) * 0.5 : 0;
     t->max = (int32_t)mixprec_f32_bits_((float)max);
@@ -12718,10 +12790,10 @@ typedef struct mixprec_quant_strip_ {
 
 /* The whole units of each row; `amax` as for the kernel. */
 static void mixprec_quant_fused_(const mixprec_quant_strip_ *s, size_t width, uint32_t *amax) {
-    const size_t size = mixprec_size_of_(s->d->src_type), dst_size = mixprec_size_of_(s->d->dst_type);
+    const size_t size = mixprec_size_of_(s->d->src_type);
     size_t i;
     for (i = s->row; i < s->row + s->rows; i++) {
-        char *to = (char *)s->d->dst + (i * s->d->dst_ld + s->first) * dst_size;
+        char *to = (char *)s->d->dst + mixprec_bytes_of_(s->d->dst_type, i * s->d->dst_ld + s->first);
         s->kernels->narrow(to, s->d->dst_type, (const char *)s->d->src + (i * s->d->src_ld + s->first) * size,
                            s->d->src_type, width, s->block, s->factors, amax, s->around && (uintptr_t)to % 4 == 0);
     }
@@ -12736,10 +12808,10 @@ static void mixprec_quant_rest_(const mixprec_quant_strip_ *s, size_t done) {
         const char *from = (const char *)s->d->src + (i * s->d->src_ld + s->first) * size;
         char *to = (char *)s->d->dst + mixprec_bytes_of_(dst_type, i * s->d->dst_ld + s->first);
         for (j = done; j < s->width; j += count) {
-            float block[MIXPREC_BLOCK_];
+            float block[MIXPREC_LONG_BLOCK_];
             mixprec_how_ how;
             const float *x = (const float *)(const void *)(from + j * size);
-            count = mixprec_min_(s->width - j, MIXPREC_BLOCK_);
+            count = mixprec_min_(s->width - j, MIXPREC_LONG_BLOCK_);
             if (src_type != MIXPREC_F32) {
                 mixprec_load_(s->kernels, block, from + j * size, src_type, count);
                 x = block;
@@ -12774,8 +12846,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const size_t most = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
     /* Strips of fp4 begin with a byte. */
     const size_t blocks_wide = d->dst_type == MIXPREC_E2M1 && most * block_columns % 2 ? most + 1 : most;
-    const int narrows = kernels->narrow && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
-                        (d->dst_type == MIXPREC_E4M3 || d->dst_type == MIXPREC_E5M2) &&
+    const int narrows = kernels->narrows >> d->dst_type & 1 && d->round == MIXPREC_ROUND_NEAREST_EVEN &&
                         (src_type == MIXPREC_F32 || src_type == MIXPREC_F16 || src_type == MIXPREC_BF16) &&
                         (block_columns % MIXPREC_UNIT_ == 0 || block_columns == d->columns || block_columns == 16 ||
                          block_columns == 32);
@@ -12845,22 +12916,24 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
     static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0};
     const size_t size = mixprec_size_of_(dst_type);
     const int around = mixprec_streams_(kernels, rows * (mixprec_bytes_of_(src_type, columns) + columns * size));
-    double room[MIXPREC_BLOCK_ + MIXPREC_ALIGN_ / sizeof(double)];
+    const size_t most = around ? MIXPREC_BLOCK_ : MIXPREC_LONG_BLOCK_;
+    float block[MIXPREC_LONG_BLOCK_];
+    double room[MIXPREC_BLOCK_ * sizeof(float) / sizeof(double) + MIXPREC_ALIGN_ / sizeof(double)];
     char *narrow = mixprec_line_(room);
     size_t i, j, count;
     for (i = 0; i < rows; i++)
         for (j = 0; j < columns; j += count) {
             const char *from = (const char *)src + mixprec_bytes_of_(src_type, i * src_ld + j);
-            char *to = (char *)dst + (i * dst_ld + j) * size;
-            float block[MIXPREC_BLOCK_];
-            count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
-            mixprec_load_(kernels, block, from, src_type, count);
+            char *end = (char *)dst + (i * dst_ld + j) * size, *to = around ? narrow : end;
+            float *x = dst_type == MIXPREC_F32 ? (float *)(void *)to : block;
+            count = mixprec_min_(columns - j, most);
+            mixprec_load_(kernels, x, from, src_type, count);
             if (scales->values)
-                kernels->scale_blocks(block, block, count, scales->block_columns, j % scales->block_columns,
+                kernels->scale_blocks(x, x, count, scales->block_columns, j % scales->block_columns,
                                       scales->values + i / scales->block_rows * scales->ld + j / scales->block_columns);
-            mixprec_store_(kernels, around ? narrow : to, dst_type, block, count, &how);
+            mixprec_store_(kernels, to, dst_type, x, count, &how);
             if (around)
-                kernels->stream(to, narrow, count * size, from + mixprec_bytes_of_(src_type, count),
+                kernels->stream(end, narrow, count * size, from + mixprec_bytes_of_(src_type, count),
                                 mixprec_bytes_of_(src_type, count));
         }
     if (around)
@@ -15018,9 +15091,11 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_AMAX_KERNEL_(kernel) kernel
 #endif
 #ifdef MIXPREC_NO_QUANT
-#define MIXPREC_QUANT_KERNELS_(...) NULL, NULL, NULL
+#define MIXPREC_QUANT_KERNELS_(...) NULL, 0, NULL, NULL
 #else
 #define MIXPREC_QUANT_KERNELS_(...) __VA_ARGS__
+#define MIXPREC_NARROWS_FP8_ (1u << MIXPREC_E4M3 | 1u << MIXPREC_E5M2)
+#define MIXPREC_NARROWS_BYTES_ ((1u << MIXPREC_E8M0) - (1u << MIXPREC_E4M3) + (1u << MIXPREC_I8)) /* but E8M0 */
 #endif
 #ifdef MIXPREC_NO_OPTIM
 #define MIXPREC_OPTIM_KERNELS_(...) NULL, NULL, NULL
@@ -15048,7 +15123,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_, NULL, NULL,             \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, mixprec_scale_blocks_c_, NULL),            \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, 0, mixprec_scale_blocks_c_, NULL),         \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
@@ -15057,7 +15132,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, mixprec_scale_blocks_avx2_, mixprec_block_scales_avx2_),          \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, MIXPREC_NARROWS_BYTES_, mixprec_scale_blocks_avx2_,               \
+                               mixprec_block_scales_avx2_),                                                            \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
@@ -15066,7 +15142,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx512_)                                      \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx512_),                                                                    \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, mixprec_scale_blocks_avx2_, mixprec_block_scales_avx512_),      \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, MIXPREC_NARROWS_BYTES_, mixprec_scale_blocks_avx2_,             \
+                               mixprec_block_scales_avx512_),                                                          \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx512_, mixprec_sgd_several_, mixprec_accumulate_several_)                \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
@@ -15075,7 +15152,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_neon_, mixprec_tally_wide_neon_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, mixprec_scale_blocks_neon_, mixprec_block_scales_neon_),          \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, MIXPREC_NARROWS_FP8_, mixprec_scale_blocks_neon_,                 \
+                               mixprec_block_scales_neon_),                                                            \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)
 
