@@ -731,7 +731,7 @@ MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
 
 /* What is special: Inf and NaN as in IEEE 754; NaN but no Inf; one NaN in the place of -0 (finite, NaN, unsigned zero);
    neither, and NaN becomes the largest number, as PTX's cvt.satfinite to e2m1, e2m3 and e3m2 has it. */
-enum { MIXPREC_IEEE_, MIXPREC_NO_INF_, MIXPREC_FNUZ_, MIXPREC_FINITE_ };
+enum { MIXPREC_IEEE_, MIXPREC_NO_INF_, MIXPREC_FNUZ_, MIXPREC_FINITE_, MIXPREC_INTEGER_ };
 
 /* A row of the format table as numbers. */
 typedef struct mixprec_layout_ {
@@ -2257,6 +2257,10 @@ typedef struct mixprec_kernels_ {
     void (*narrow)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
                    const float *factors, uint32_t *amax, int around);
     unsigned narrows;
+    /* The way back, to nearest even, from the dtypes of `widens` to f32, f16 or bf16. */
+    void (*widen)(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, size_t n, size_t block,
+                  const float *factors);
+    unsigned widens;
     /* dst[i] = src[i] * factors[(first + i) / block], which may be in place; first is below block. Any n. */
     void (*scale_blocks)(float *dst, const float *src, size_t n, size_t block, size_t first, const float *factors);
     /* mixprec_block_scale_ of each of n numbers, a multiple of 8, given as bits; and its inverse. May be NULL. */
@@ -3264,6 +3268,15 @@ MIXPREC_FLATTEN_ void mixprec_store_c_(void *dst, mixprec_dtype type, const floa
         }
 }
 
+#if defined(MIXPREC_HAS_AVX2_) || defined(MIXPREC_HAS_NEON_)
+/* What the general encoders of vectors know, but for E8M0: int8, too, as a format whose subnormals are the integers up
+   to 127, and its first normal numbers those up to 255. */
+static const mixprec_layout_ *mixprec_encoded_layout_of_(mixprec_dtype type) {
+    static const mixprec_layout_ integers = {7, -6, 0x80, 127, 127, 0, MIXPREC_INTEGER_};
+    return type == MIXPREC_I8 ? &integers : mixprec_layout_of_(type);
+}
+#endif
+
 static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor, int around) {
     uint32_t found = 0;
     size_t i;
@@ -3760,19 +3773,23 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_more_avx2_(const uint8_
     }
 }
 
-/* fp4 by way of half precision, whose lower bytes are zero: the upper ones from a table. */
-MIXPREC_AVX2_ static void mixprec_load_e2m1_avx2_(float *dst, const uint8_t *src, size_t n, int around) {
+/* 32 numbers of fp4 as the upper bytes of half precision, whose lower ones are zero. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_e2m1_to_e5m2_avx2_(__m128i x[2], const uint8_t *src) {
     const __m128i table = _mm_setr_epi8(0, 0x38, 0x3C, 0x3E, 0x40, 0x42, 0x44, 0x46, (char)0x80, (char)0xB8, (char)0xBC,
                                         (char)0xBE, (char)0xC0, (char)0xC2, (char)0xC4, (char)0xC6);
-    const __m128i nibble = _mm_set1_epi8(0xF), zero = _mm_setzero_si128();
+    const __m128i pairs = _mm_loadu_si128((const __m128i *)(const void *)src), nibble = _mm_set1_epi8(0xF);
+    const __m128i even = _mm_shuffle_epi8(table, _mm_and_si128(pairs, nibble));
+    const __m128i odd = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(pairs, 4), nibble));
+    x[0] = _mm_unpacklo_epi8(even, odd);
+    x[1] = _mm_unpackhi_epi8(even, odd);
+}
+MIXPREC_AVX2_ static void mixprec_load_e2m1_avx2_(float *dst, const uint8_t *src, size_t n, int around) {
+    const __m128i zero = _mm_setzero_si128();
     size_t i;
     int j;
     for (i = 0; i < n; i += 32) {
-        __m128i pairs = _mm_loadu_si128((const __m128i *)(const void *)(src + i / 2)), x[2];
-        __m128i even = _mm_shuffle_epi8(table, _mm_and_si128(pairs, nibble));
-        __m128i odd = _mm_shuffle_epi8(table, _mm_and_si128(_mm_srli_epi16(pairs, 4), nibble));
-        x[0] = _mm_unpacklo_epi8(even, odd);
-        x[1] = _mm_unpackhi_epi8(even, odd);
+        __m128i x[2];
+        mixprec_e2m1_to_e5m2_avx2_(x, src + i / 2);
         MIXPREC_UNROLL_ for (j = 0; j < 2; j++) {
             mixprec_put_ps_avx2_(dst + i + 16 * j, _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, x[j])), around);
             mixprec_put_ps_avx2_(dst + i + 16 * j + 8, _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, x[j])), around);
@@ -4031,7 +4048,7 @@ typedef struct mixprec_encoder_avx2_ {
 } mixprec_encoder_avx2_;
 
 MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
     mixprec_encoder_avx2_ e;
     int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
     e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
@@ -4053,6 +4070,8 @@ MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtyp
     e.nan_code = _mm256_set1_epi32((int)to->nan_code);
     e.payload = _mm256_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
     e.special = to->special;
+    if (e.special == MIXPREC_INTEGER_)
+        e.overflow_negative = _mm256_set1_epi32(128);
     e.sign_code = _mm256_set1_epi32((int)to->sign_code);
     return e;
 }
@@ -4068,7 +4087,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     __m256i mantissa = _mm256_or_si256(field, _mm256_andnot_si256(subnormal, _mm256_set1_epi32(0x800000)));
     __m256i target = _mm256_add_epi32(_mm256_sub_epi32(exponent, subnormal), e->bias);
     __m256i shift = _mm256_max_epi32(e->shift, _mm256_sub_epi32(e->min_shift, target));
-    __m256i kept = _mm256_srlv_epi32(mantissa, shift), fraction, threshold, code, lost, special;
+    __m256i kept = _mm256_srlv_epi32(mantissa, shift), fraction, threshold, code, lost, special, too_large;
     target = _mm256_max_epi32(target, one);
     /* A shift by 32 or more, or by a negative count, gives 0. */
     fraction = _mm256_or_si256(_mm256_sllv_epi32(mantissa, _mm256_sub_epi32(_mm256_set1_epi32(32), shift)),
@@ -4084,16 +4103,19 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
     kept = _mm256_sub_epi32(kept, _mm256_cmpgt_epi32(_mm256_xor_si256(threshold, top),
                                                      _mm256_xor_si256(_mm256_add_epi32(fraction, threshold), top)));
     code = _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), e->mantissa_bits), kept);
-    code = mixprec_blend_avx2_(code, mixprec_blend_avx2_(e->overflow_positive, e->overflow_negative, negative),
-                               _mm256_cmpgt_epi32(code, e->max_code));
+    too_large = mixprec_blend_avx2_(e->overflow_positive, e->overflow_negative, negative);
+    code = mixprec_blend_avx2_(code, too_large, _mm256_cmpgt_epi32(code, e->max_code));
     special = _mm256_and_si256(_mm256_srlv_epi32(field, e->shift), e->payload);
-    special = mixprec_blend_avx2_(_mm256_or_si256(e->nan_code, special), e->inf_code,
+    special = mixprec_blend_avx2_(_mm256_or_si256(e->nan_code, special),
+                                  e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code,
                                   _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
     code = mixprec_blend_avx2_(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = _mm256_andnot_si256(_mm256_cmpeq_epi32(code, _mm256_setzero_si256()), negative);
     else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
         negative = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F800000)), negative);
+    else if (e->special == MIXPREC_INTEGER_)
+        return _mm256_and_si256(_mm256_sub_epi32(_mm256_xor_si256(code, negative), negative), _mm256_set1_epi32(0xFF));
     return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
 }
 
@@ -4222,6 +4244,35 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_i8_avx2_(int8_t *dst, const f
             c[j] = _mm256_castps_si256(x);
         }
         mixprec_put_avx2_(dst + i, mixprec_integers32_avx2_(c), around);
+    }
+}
+
+/* In any mode but the stochastic one: see mixprec_narrow_e8m0_. A number of two or more bits goes up where what follows
+   the first one is above `limit`. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_e8m0_avx2_(uint8_t *dst, const float *src, size_t n,
+                                                              const mixprec_how_ *how) {
+    const int to_max = how->overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(how->round, 0);
+    const __m256i limit = _mm256_set1_epi32((int)(~mixprec_round_threshold_(how->round, 0, 1, 0) >> 9));
+    const __m256i largest = _mm256_set1_epi32(to_max ? 0xFE : 0xFF), nan = _mm256_set1_epi32(0xFF);
+    const __m256i infinity = _mm256_set1_epi32(0x7F800000), zero = _mm256_setzero_si256();
+    const __m256i saturate = _mm256_set1_epi32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? -1 : 0);
+    const __m256i none[4] = {zero, zero, zero, zero};
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 32) {
+        __m256i c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 8 * j));
+            const __m256i exponent = _mm256_srli_epi32(x, 23), subnormal = _mm256_cmpeq_epi32(exponent, zero);
+            const __m256i least = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x400000), x); /* becomes 2^-127, as it is */
+            const __m256i number = _mm256_and_si256(_mm256_cmpgt_epi32(x, zero), _mm256_cmpgt_epi32(infinity, x));
+            const __m256i inf = _mm256_cmpeq_epi32(x, infinity);
+            __m256i rest = _mm256_add_epi32(x, _mm256_and_si256(x, subnormal)); /* a subnormal's begins a bit later */
+            rest = _mm256_andnot_si256(least, _mm256_and_si256(rest, _mm256_set1_epi32(0x7FFFFF)));
+            c[j] = _mm256_min_epi32(_mm256_sub_epi32(exponent, _mm256_cmpgt_epi32(rest, limit)), largest);
+            c[j] = mixprec_blend_avx2_(_mm256_add_epi32(nan, _mm256_and_si256(inf, saturate)), c[j], number);
+        }
+        mixprec_put_avx2_(dst + i, mixprec_pack8_avx2_(c, none), 0);
     }
 }
 
@@ -4359,9 +4410,10 @@ typedef struct mixprec_places_ {
 } mixprec_places_;
 
 static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
     mixprec_places_ p;
-    p.direct = to->special != MIXPREC_FNUZ_ && (to->sign_code == 0x80u || to->sign_code == 0x8000u);
+    p.direct = to->special != MIXPREC_FNUZ_ && to->special != MIXPREC_INTEGER_ &&
+               (to->sign_code == 0x80u || to->sign_code == 0x8000u);
     p.largest = (int32_t)mixprec_widen_(to->max_code, to);
     p.shift = 23 - to->mantissa_bits;
     p.min_exponent = 128 - to->bias;
@@ -4483,8 +4535,10 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
         mixprec_store_i8_avx2_((int8_t *)dst, src, n, how->around);
         return;
     }
-    if (!mixprec_layout_of_(type))
+    if (type == MIXPREC_E8M0 && how->round == MIXPREC_ROUND_STOCHASTIC)
         mixprec_store_c_(dst, type, src, n, how);
+    else if (type == MIXPREC_E8M0)
+        mixprec_store_e8m0_avx2_((uint8_t *)dst, src, n, how);
     else if (mixprec_store_rounded_avx2_(dst, type, src, n, how))
         return;
     else if (nearest)
@@ -5967,6 +6021,76 @@ MIXPREC_AVX2_ static void mixprec_narrow_avx2_(void *dst, mixprec_dtype dst_type
         mixprec_narrow_to_avx2_(to, dst_type, from, src_type, n, block, factors, 0);
 }
 
+/* 32 elements of e4m3, e5m2, fp4 or int8. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_load32_avx2_(__m256 x[4], const uint8_t *src, mixprec_dtype type) {
+    const __m128i zero = _mm_setzero_si128();
+    __m128i codes[2];
+    int j;
+    if (type == MIXPREC_I8) {
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = mixprec_load8_more_avx2_(src + 8 * j, MIXPREC_I8);
+        return;
+    }
+    if (type == MIXPREC_E2M1)
+        mixprec_e2m1_to_e5m2_avx2_(codes, src);
+    else
+        MIXPREC_UNROLL_ for (j = 0; j < 2; j++) codes[j] =
+            _mm_loadu_si128((const __m128i *)(const void *)(src + 16 * j));
+    MIXPREC_UNROLL_ for (j = 0; j < 2; j++) if (type == MIXPREC_E4M3) {
+        const __m256i half = mixprec_e4m3_to_half_avx2_(codes[j]);
+        const __m256 scale = _mm256_set1_ps(256.0f);
+        x[2 * j] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale);
+        x[2 * j + 1] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale);
+    }
+    else {
+        x[2 * j] = _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, codes[j]));
+        x[2 * j + 1] = _mm256_cvtph_ps(_mm_unpackhi_epi8(zero, codes[j]));
+    }
+}
+
+/* Of the narrow types' NaNs no rounding to bf16 makes anything else: their lower bits are zero. A branch for each 32
+   elements takes less than three times the code. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_widen_as_avx2_(char *dst, mixprec_dtype dst_type, const uint8_t *src,
+                                                                mixprec_dtype src_type, size_t n, size_t block,
+                                                                const float *factors) {
+    const size_t size = mixprec_size_of_(dst_type), some = block < 32 ? 32 / block : 1; /* factors of 32 elements */
+    size_t i, end;
+    int j;
+    for (i = 0; i < n; factors += some) {
+        __m256 factor[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) factor[j] = _mm256_set1_ps(factors[(size_t)j * some / 4]);
+        for (end = i + mixprec_min_(n - i, some * block); i < end; i += 32, dst += 32 * size) {
+            __m256 x[4];
+            mixprec_load32_avx2_(x, src + mixprec_bytes_of_(src_type, i), src_type);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm256_mul_ps(x[j], factor[j]);
+            if (dst_type == MIXPREC_F32)
+                mixprec_put4_avx2_(dst, x, 0);
+            else if (dst_type == MIXPREC_F16)
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm_storeu_si128(
+                    (__m128i *)(void *)dst + j, mixprec_encode_f16_avx2_(x[j], MIXPREC_ROUND_NEAREST_EVEN));
+            else {
+                __m256i c[4];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] =
+                    mixprec_encode_bf16_avx2_(_mm256_castps_si256(x[j]), 1, MIXPREC_ROUND_NEAREST_EVEN);
+                mixprec_pack16_avx2_(dst, c[0], c[1], 0);
+                mixprec_pack16_avx2_(dst + 32, c[2], c[3], 0);
+            }
+        }
+    }
+}
+MIXPREC_AVX2_ static void mixprec_widen_avx2_(void *dst, mixprec_dtype dst_type, const void *src,
+                                              mixprec_dtype src_type, size_t n, size_t block, const float *factors) {
+    char *to = (char *)dst;
+    const uint8_t *from = (const uint8_t *)src;
+    if (src_type == MIXPREC_E4M3)
+        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E4M3, n, block, factors);
+    else if (src_type == MIXPREC_E5M2)
+        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E5M2, n, block, factors);
+    else if (src_type == MIXPREC_E2M1)
+        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E2M1, n, block, factors);
+    else
+        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_I8, n, block, factors);
+}
+
 /* Through f64, which changes nothing and which -ffast-math does not approximate. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_quotients_avx2_(__m256d a, __m256 b) {
     __m128 low = _mm256_cvtpd_ps(_mm256_div_pd(a, _mm256_cvtps_pd(_mm256_castps256_ps128(b))));
@@ -6064,19 +6188,25 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_bf16_avx512_(__m512i *
 MIXPREC_PUT_(avx512_, MIXPREC_AVX512_, __m512i, __m512, 512)
 #undef MIXPREC_PUT_
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
-                                                                      const __m512i table[4], int around) {
+/* 64 elements. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_f32_avx512_(__m512 x[4], const void *src,
+                                                                      const __m512i table[4]) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i zero = _mm512_setzero_si512();
-    __m512i low, high, x[2];
-    int i;
+    __m512i low, high;
+    int j;
     mixprec_fp8_to_bf16_avx512_(&low, &high, _mm512_permutexvar_epi32(order, _mm512_loadu_si512(src)), table);
-    x[0] = _mm512_unpacklo_epi8(low, high);
-    x[1] = _mm512_unpackhi_epi8(low, high);
-    MIXPREC_UNROLL_ for (i = 0; i < 2; i++) {
-        mixprec_put_avx512_(dst + 32 * i, _mm512_unpacklo_epi16(zero, x[i]), around);
-        mixprec_put_avx512_(dst + 32 * i + 16, _mm512_unpackhi_epi16(zero, x[i]), around);
+    MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
+        const __m512i half = j ? _mm512_unpackhi_epi8(low, high) : _mm512_unpacklo_epi8(low, high);
+        x[j] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, half));
+        x[j + 1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, half));
     }
+}
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
+                                                                      const __m512i table[4], int around) {
+    __m512 x[4];
+    mixprec_fp8_to_f32_avx512_(x, src, table);
+    mixprec_put4_avx512_(dst, x, around);
 }
 
 /* The elements of p whose bit is set, 0 for the others. A NaN may stay signalling. */
@@ -6278,7 +6408,7 @@ typedef struct mixprec_encoder_avx512_ {
 } mixprec_encoder_avx512_;
 
 MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
     mixprec_encoder_avx512_ e;
     int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
     e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
@@ -6299,6 +6429,8 @@ MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixpre
     e.nan_code = _mm512_set1_epi32((int)to->nan_code);
     e.payload = _mm512_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
     e.special = to->special;
+    if (e.special == MIXPREC_INTEGER_)
+        e.overflow_negative = _mm512_set1_epi32(128);
     e.sign_code = _mm512_set1_epi32((int)to->sign_code);
     return e;
 }
@@ -6314,7 +6446,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     __m512i mantissa = _mm512_mask_or_epi32(field, normal, field, _mm512_set1_epi32(0x800000));
     __m512i target = _mm512_add_epi32(_mm512_max_epi32(exponent, one), e->bias);
     __m512i shift = _mm512_max_epi32(e->shift, _mm512_sub_epi32(e->min_shift, target));
-    __m512i kept = _mm512_srlv_epi32(mantissa, shift), fraction, threshold, code, special;
+    __m512i kept = _mm512_srlv_epi32(mantissa, shift), fraction, threshold, code, special, too_large;
     target = _mm512_max_epi32(target, one);
     fraction = _mm512_or_si512(_mm512_sllv_epi32(mantissa, _mm512_sub_epi32(width, shift)),
                                _mm512_srlv_epi32(mantissa, _mm512_sub_epi32(shift, width)));
@@ -6329,16 +6461,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     up = _mm512_cmplt_epu32_mask(_mm512_add_epi32(fraction, threshold), threshold);
     kept = _mm512_mask_add_epi32(kept, up, kept, one);
     code = _mm512_add_epi32(_mm512_sllv_epi32(_mm512_sub_epi32(target, one), e->mantissa_bits), kept);
-    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, e->max_code), code,
-                                   _mm512_mask_blend_epi32(negative, e->overflow_positive, e->overflow_negative));
+    too_large = _mm512_mask_blend_epi32(negative, e->overflow_positive, e->overflow_negative);
+    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, e->max_code), code, too_large);
     infinite = _mm512_testn_epi32_mask(field, field);
     special = _mm512_or_si512(e->nan_code, _mm512_and_si512(_mm512_srlv_epi32(field, e->shift), e->payload));
-    special = _mm512_mask_blend_epi32(infinite, special, e->inf_code);
+    special = _mm512_mask_blend_epi32(infinite, special, e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code);
     code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F7FFFFF)), code, special);
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = _mm512_mask_test_epi32_mask(negative, code, code);
     else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
         negative = _mm512_mask_cmple_epi32_mask(negative, magnitude, _mm512_set1_epi32(0x7F800000));
+    else if (e->special == MIXPREC_INTEGER_)
+        return _mm512_mask_sub_epi32(code, negative, _mm512_setzero_si512(), code);
     return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
 }
 
@@ -6476,15 +6610,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m256i mixprec_encode_f16_avx512_(__m512 
                                               : _mm512_maskz_cvtps_ph(0xFFFF, x, _MM_FROUND_TO_NEAREST_INT);
 }
 
+/* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
+    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
+                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_16_bits_avx512_(void *dst, mixprec_dtype type,
                                                                          const mixprec_round round, const float *src,
                                                                          size_t n, int saturate,
                                                                          const mixprec_how_ *how) {
-    /* 1, 3, 5 ... 63 as 16-bit numbers */
-    const __m512i upper_halves =
-        _mm512_add_epi32(_mm512_set1_epi32(0x00030001),
-                         _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
     const __m512i limit = _mm512_set1_epi32(type == MIXPREC_F16 ? 0x477FE000 : 0x7F7F0000),
                   mask = _mm512_set1_epi32(0x7FFFFFFF), ordinary = _mm512_set1_epi32(mixprec_ordinary_(how));
     const int around = round == MIXPREC_ROUND_NEAREST_EVEN && how->around;
@@ -6514,19 +6650,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_store_16_bits_avx512_(void *d
         }
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] =
             mixprec_encode_bf16_avx512_(x[j], round == MIXPREC_ROUND_NEAREST_EVEN, how->round);
-        mixprec_put_avx512_((mixprec_bf16 *)dst + i, _mm512_permutex2var_epi16(c[0], upper_halves, c[1]), around);
-        mixprec_put_avx512_((mixprec_bf16 *)dst + i + 32, _mm512_permutex2var_epi16(c[2], upper_halves, c[3]), around);
+        mixprec_put_avx512_((mixprec_bf16 *)dst + i, mixprec_halves_avx512_(c[0], c[1], 1), around);
+        mixprec_put_avx512_((mixprec_bf16 *)dst + i + 32, mixprec_halves_avx512_(c[2], c[3], 1), around);
     }
 }
 MIXPREC_STORE_ROUNDED_(MIXPREC_AVX512_, avx512_)
 #undef MIXPREC_STORE_ROUNDED_
-
-/* The halves of the 32-bit lanes of a, then of b, as 16-bit numbers: the low ones, or the high ones. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_halves_avx512_(__m512i a, __m512i b, const int high) {
-    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00040004),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    return _mm512_permutex2var_epi16(a, _mm512_add_epi32(even, _mm512_set1_epi32(high ? 0x00030001 : 0x00020000)), b);
-}
 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(void *dst, int wide, const float *src,
                                                                              const mixprec_places_ *p,
@@ -6668,7 +6797,7 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
         return;
     }
 #endif
-    if (!mixprec_layout_of_(type))
+    if (type == MIXPREC_E8M0 || (type == MIXPREC_I8 && nearest))
         mixprec_store_avx2_(dst, type, src, n, how);
     else if (mixprec_store_rounded_avx512_(dst, type, src, n, how))
         return;
@@ -6978,6 +7107,67 @@ MIXPREC_AVX512_ static void mixprec_narrow_avx512_(void *dst, mixprec_dtype dst_
         mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors, around, 1);
     else
         mixprec_narrow_as_avx512_(to, dst_type, from, MIXPREC_F16, n, block, factors, around, 0);
+}
+
+/* 64 elements of e4m3, e5m2 or int8; `table`: mixprec_fp8_table_ in registers, or NULL. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_load64_avx512_(__m512 x[4], const uint8_t *src, mixprec_dtype type,
+                                                                  const __m512i *table) {
+    int j;
+    if (table)
+        mixprec_fp8_to_f32_avx512_(x, src, table);
+    else
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
+            type == MIXPREC_I8 ? _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
+                                     _mm_loadu_si128((const __m128i *)(const void *)(src + 16 * j))))
+                               : mixprec_load16_avx512_(src + 16 * j, type, 0xFFFF);
+}
+
+/* As mixprec_widen_as_avx2_. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_widen_as_avx512_(char *dst, mixprec_dtype dst_type,
+                                                                    const uint8_t *src, mixprec_dtype src_type,
+                                                                    size_t n, size_t block, const float *factors) {
+    const uint64_t *table = src_type == MIXPREC_E4M3 ? mixprec_fp8_table_(src_type) : NULL;
+    const size_t size = mixprec_size_of_(dst_type), some = block < 64 ? 64 / block : 1;
+    __m512i registers[4];
+    size_t i, end;
+    int j;
+    if (table)
+        mixprec_fp8_registers_avx512_(registers, table);
+    for (i = 0; i < n; factors += some) {
+        __m512 factor[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) factor[j] = _mm512_set1_ps(factors[(size_t)j * some / 4]);
+        for (end = i + mixprec_min_(n - i, some * block); i < end; i += 64, dst += 64 * size) {
+            __m512 x[4];
+            mixprec_load64_avx512_(x, src + mixprec_bytes_of_(src_type, i), src_type, table ? registers : NULL);
+            MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] = _mm512_mul_ps(x[j], factor[j]);
+            if (dst_type == MIXPREC_F32)
+                mixprec_put4_avx512_(dst, x, 0);
+            else if (dst_type == MIXPREC_F16)
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++)
+                    mixprec_put_avx2_(dst + 32 * j, mixprec_encode_f16_avx512_(x[j], MIXPREC_ROUND_NEAREST_EVEN), 0);
+            else {
+                __m512i c[4];
+                MIXPREC_UNROLL_ for (j = 0; j < 4; j++) c[j] =
+                    mixprec_encode_bf16_avx512_(_mm512_castps_si512(x[j]), 1, MIXPREC_ROUND_NEAREST_EVEN);
+                mixprec_put_avx512_(dst, mixprec_halves_avx512_(c[0], c[1], 1), 0);
+                mixprec_put_avx512_(dst + 64, mixprec_halves_avx512_(c[2], c[3], 1), 0);
+            }
+        }
+    }
+}
+MIXPREC_AVX512_ static void mixprec_widen_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
+                                                  mixprec_dtype src_type, size_t n, size_t block,
+                                                  const float *factors) {
+    char *to = (char *)dst;
+    const uint8_t *from = (const uint8_t *)src;
+    if (src_type == MIXPREC_E2M1)
+        mixprec_widen_avx2_(to, dst_type, from, src_type, n, block, factors);
+    else if (src_type == MIXPREC_E4M3)
+        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_E4M3, n, block, factors);
+    else if (src_type == MIXPREC_E5M2)
+        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_E5M2, n, block, factors);
+    else
+        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_I8, n, block, factors);
 }
 
 /* A division that names its rounding is not approximated under -ffast-math. */
@@ -9598,7 +9788,7 @@ typedef struct mixprec_encoder_neon_ {
 } mixprec_encoder_neon_;
 
 static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_layout_of_(type);
+    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
     mixprec_encoder_neon_ e;
     int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
     e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
@@ -9619,6 +9809,8 @@ static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const 
     e.nan_code = vdupq_n_u32(to->nan_code);
     e.payload = vdupq_n_u32(to->special == MIXPREC_IEEE_ ? (1u << to->mantissa_bits) - 1 : 0);
     e.special = to->special;
+    if (e.special == MIXPREC_INTEGER_)
+        e.overflow_negative = vdupq_n_u32(128);
     e.sign_code = vdupq_n_u32(to->sign_code);
     return e;
 }
@@ -9633,7 +9825,7 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
     uint32x4_t mantissa = vorrq_u32(field, vbicq_u32(vdupq_n_u32(0x800000), subnormal));
     int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), e->bias);
     int32x4_t shift = vmaxq_s32(e->shift, vsubq_s32(e->min_shift, target));
-    uint32x4_t kept, fraction, threshold, code, lost, special;
+    uint32x4_t kept, fraction, threshold, code, lost, special, too_large;
     target = vmaxq_s32(target, one);
     /* Negative counts shift to the right; by 32 or more, either way, gives 0. A count is its low byte, signed: these
        shifts stay below 224. */
@@ -9648,15 +9840,18 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
     /* The sum is below the threshold when it carried out. */
     kept = vsubq_u32(kept, vcltq_u32(vaddq_u32(fraction, threshold), threshold));
     code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), e->mantissa_bits), kept);
-    code =
-        vbslq_u32(vcgtq_u32(code, e->max_code), vbslq_u32(negative, e->overflow_negative, e->overflow_positive), code);
+    too_large = vbslq_u32(negative, e->overflow_negative, e->overflow_positive);
+    code = vbslq_u32(vcgtq_u32(code, e->max_code), too_large, code);
     special = vandq_u32(vshlq_u32(field, vnegq_s32(e->shift)), e->payload);
-    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->inf_code, vorrq_u32(e->nan_code, special));
+    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code,
+                        vorrq_u32(e->nan_code, special));
     code = vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F7FFFFF)), special, code);
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = vandq_u32(negative, vtstq_u32(code, code));
     else if (e->special == MIXPREC_FINITE_) /* a NaN becomes +max */
         negative = vandq_u32(negative, vcleq_u32(magnitude, vdupq_n_u32(0x7F800000)));
+    else if (e->special == MIXPREC_INTEGER_)
+        return vsubq_u32(veorq_u32(code, negative), negative);
     return vorrq_u32(code, vandq_u32(negative, e->sign_code));
 }
 
@@ -9750,6 +9945,31 @@ static void mixprec_store_i8_neon_(int8_t *dst, const float *src, size_t n) {
     }
 }
 
+/* As mixprec_store_e8m0_avx2_. */
+static void mixprec_store_e8m0_neon_(uint8_t *dst, const float *src, size_t n, const mixprec_how_ *how) {
+    const int to_max = how->overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(how->round, 0);
+    const uint32x4_t limit = vdupq_n_u32(~mixprec_round_threshold_(how->round, 0, 1, 0) >> 9);
+    const uint32x4_t largest = vdupq_n_u32(to_max ? 0xFE : 0xFF), nan = vdupq_n_u32(0xFF);
+    const uint32x4_t infinity = vdupq_n_u32(0x7F800000), zero = vdupq_n_u32(0);
+    const uint32x4_t saturate = vdupq_n_u32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? 0xFFFFFFFF : 0);
+    size_t i;
+    int j;
+    for (i = 0; i < n; i += 16) {
+        uint32x4_t c[4];
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            const uint32x4_t x = vreinterpretq_u32_f32(vld1q_f32(src + i + 4 * j));
+            const uint32x4_t exponent = vshrq_n_u32(x, 23), subnormal = vceqq_u32(exponent, zero);
+            const uint32x4_t least = vcltq_u32(x, vdupq_n_u32(0x400000));
+            const uint32x4_t number = vandq_u32(vtstq_u32(x, x), vcltq_u32(x, infinity));
+            uint32x4_t rest = vaddq_u32(x, vandq_u32(x, subnormal));
+            rest = vbicq_u32(vandq_u32(rest, vdupq_n_u32(0x7FFFFF)), least);
+            c[j] = vminq_u32(vsubq_u32(exponent, vcgtq_u32(rest, limit)), largest);
+            c[j] = vbslq_u32(number, c[j], vaddq_u32(nan, vandq_u32(vceqq_u32(x, infinity), saturate)));
+        }
+        vst1q_u8(dst + i, mixprec_low_bytes_neon_(c));
+    }
+}
+
 static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src, size_t n, const mixprec_how_ *how) {
     int saturate = how->overflow == MIXPREC_OVERFLOW_SATURATE;
     size_t i;
@@ -9762,8 +9982,11 @@ static void mixprec_store_neon_(void *dst, mixprec_dtype type, const float *src,
         mixprec_store_i8_neon_((int8_t *)dst, src, n);
         return;
     }
-    if (!mixprec_layout_of_(type)) {
-        mixprec_store_c_(dst, type, src, n, how);
+    if (type == MIXPREC_E8M0) {
+        if (how->round == MIXPREC_ROUND_STOCHASTIC)
+            mixprec_store_c_(dst, type, src, n, how);
+        else
+            mixprec_store_e8m0_neon_((uint8_t *)dst, src, n, how);
         return;
     }
     if (how->round != MIXPREC_ROUND_NEAREST_EVEN ||
@@ -12917,25 +13140,37 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
     const size_t size = mixprec_size_of_(dst_type);
     const int around = mixprec_streams_(kernels, rows * (mixprec_bytes_of_(src_type, columns) + columns * size));
     const size_t most = around ? MIXPREC_BLOCK_ : MIXPREC_LONG_BLOCK_;
+    const size_t step = scales->values ? scales->block_columns : columns;
+    const int widens = kernels->widens >> src_type & 1 &&
+                       (dst_type == MIXPREC_F32 || dst_type == MIXPREC_F16 || dst_type == MIXPREC_BF16) &&
+                       (step % MIXPREC_UNIT_ == 0 || step >= columns || step == 16 || step == 32);
+    const float one = 1;
     float block[MIXPREC_LONG_BLOCK_];
     double room[MIXPREC_BLOCK_ * sizeof(float) / sizeof(double) + MIXPREC_ALIGN_ / sizeof(double)];
     char *narrow = mixprec_line_(room);
     size_t i, j, count;
-    for (i = 0; i < rows; i++)
+    for (i = 0; i < rows; i++) {
+        const float *factors = scales->values ? scales->values + i / scales->block_rows * scales->ld : &one;
         for (j = 0; j < columns; j += count) {
             const char *from = (const char *)src + mixprec_bytes_of_(src_type, i * src_ld + j);
             char *end = (char *)dst + (i * dst_ld + j) * size, *to = around ? narrow : end;
-            float *x = dst_type == MIXPREC_F32 ? (float *)(void *)to : block;
             count = mixprec_min_(columns - j, most);
-            mixprec_load_(kernels, x, from, src_type, count);
-            if (scales->values)
-                kernels->scale_blocks(x, x, count, scales->block_columns, j % scales->block_columns,
-                                      scales->values + i / scales->block_rows * scales->ld + j / scales->block_columns);
-            mixprec_store_(kernels, to, dst_type, x, count, &how);
+            if (widens && count >= MIXPREC_UNIT_) {
+                count = count / MIXPREC_UNIT_ * MIXPREC_UNIT_;
+                count = step < count && j % step == 0 ? count / step * step : mixprec_min_(count, step - j % step);
+                kernels->widen(to, dst_type, from, src_type, count, mixprec_min_(step, count), factors + j / step);
+            } else {
+                float *x = dst_type == MIXPREC_F32 ? (float *)(void *)to : block;
+                mixprec_load_(kernels, x, from, src_type, count);
+                if (scales->values)
+                    kernels->scale_blocks(x, x, count, step, j % step, factors + j / step);
+                mixprec_store_(kernels, to, dst_type, x, count, &how);
+            }
             if (around)
                 kernels->stream(end, narrow, count * size, from + mixprec_bytes_of_(src_type, count),
                                 mixprec_bytes_of_(src_type, count));
         }
+    }
     if (around)
         kernels->fence();
 }
@@ -15091,10 +15326,11 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_AMAX_KERNEL_(kernel) kernel
 #endif
 #ifdef MIXPREC_NO_QUANT
-#define MIXPREC_QUANT_KERNELS_(...) NULL, 0, NULL, NULL
+#define MIXPREC_QUANT_KERNELS_(...) NULL, 0, NULL, 0, NULL, NULL
 #else
 #define MIXPREC_QUANT_KERNELS_(...) __VA_ARGS__
 #define MIXPREC_NARROWS_FP8_ (1u << MIXPREC_E4M3 | 1u << MIXPREC_E5M2)
+#define MIXPREC_WIDENS_ (MIXPREC_NARROWS_FP8_ | 1u << MIXPREC_E2M1 | 1u << MIXPREC_I8)
 #define MIXPREC_NARROWS_BYTES_ ((1u << MIXPREC_E8M0) - (1u << MIXPREC_E4M3) + (1u << MIXPREC_I8)) /* but E8M0 */
 #endif
 #ifdef MIXPREC_NO_OPTIM
@@ -15123,7 +15359,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_COMMON_C_                                                                                              \
     MIXPREC_ISA_C, mixprec_load_c_, mixprec_load_odd_c_, mixprec_store_c_, mixprec_unscale_c_, NULL, NULL,             \
         MIXPREC_TALLY_KERNELS_(NULL, NULL) MIXPREC_REDUCE_KERNEL_(mixprec_reduce_c_),                                  \
-        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_), MIXPREC_QUANT_KERNELS_(NULL, 0, mixprec_scale_blocks_c_, NULL),         \
+        MIXPREC_AMAX_KERNEL_(mixprec_amax_c_),                                                                         \
+        MIXPREC_QUANT_KERNELS_(NULL, 0, NULL, 0, mixprec_scale_blocks_c_, NULL),                                       \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_c_, mixprec_sgd_c_, mixprec_accumulate_c_)                                 \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_c_)
 #define MIXPREC_COMMON_AVX2_                                                                                           \
@@ -15132,8 +15369,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx2_, mixprec_tally_wide_avx2_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx2_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx2_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, MIXPREC_NARROWS_BYTES_, mixprec_scale_blocks_avx2_,               \
-                               mixprec_block_scales_avx2_),                                                            \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx2_, MIXPREC_NARROWS_BYTES_, mixprec_widen_avx2_, MIXPREC_WIDENS_,     \
+                               mixprec_scale_blocks_avx2_, mixprec_block_scales_avx2_),                                \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx2_)
 #define MIXPREC_COMMON_AVX512_                                                                                         \
@@ -15142,8 +15379,8 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_avx512_, mixprec_tally_wide_avx512_)                                      \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_avx512_),                                                            \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_avx512_),                                                                    \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, MIXPREC_NARROWS_BYTES_, mixprec_scale_blocks_avx2_,             \
-                               mixprec_block_scales_avx512_),                                                          \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_avx512_, MIXPREC_NARROWS_BYTES_, mixprec_widen_avx512_, MIXPREC_WIDENS_, \
+                               mixprec_scale_blocks_avx2_, mixprec_block_scales_avx512_),                              \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_avx512_, mixprec_sgd_several_, mixprec_accumulate_several_)                \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_avx512_)
 #define MIXPREC_COMMON_NEON_                                                                                           \
@@ -15152,7 +15389,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
         MIXPREC_TALLY_KERNELS_(mixprec_tally_neon_, mixprec_tally_wide_neon_)                                          \
             MIXPREC_REDUCE_KERNEL_(mixprec_reduce_neon_),                                                              \
         MIXPREC_AMAX_KERNEL_(mixprec_amax_neon_),                                                                      \
-        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, MIXPREC_NARROWS_FP8_, mixprec_scale_blocks_neon_,                 \
+        MIXPREC_QUANT_KERNELS_(mixprec_narrow_neon_, MIXPREC_NARROWS_FP8_, NULL, 0, mixprec_scale_blocks_neon_,        \
                                mixprec_block_scales_neon_),                                                            \
         MIXPREC_OPTIM_KERNELS_(mixprec_adam_several_, mixprec_sgd_several_, mixprec_accumulate_several_)               \
             MIXPREC_RANDOM_KERNEL_(mixprec_randoms_neon_)

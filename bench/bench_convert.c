@@ -1,5 +1,5 @@
-/* The room CONVERT: bulk conversions between f32 and each other format, both ways; narrowing also with saturation (fp8)
-   and with stochastic rounding; and the statistics, which only read. */
+/* The room CONVERT: bulk conversions between f32 and each other format, both ways, and between some narrow ones;
+   narrowing also with saturation (fp8) and with stochastic rounding; and the statistics, which only read. */
 #include "bench.h"
 
 static void convert(const bench_stream *row, void *dst, const void *src, size_t n, mixprec_isa isa) {
@@ -133,6 +133,9 @@ void bench_convert(void) {
         TO_F32(E2M3),
         TO_F32(E2M1),
         TO_F32(I8),
+        ROW("from-bf16", E4M3, E4M3, BF16, NEAREST_EVEN, IEEE),
+        ROW("from-e4m3", BF16, BF16, E4M3, NEAREST_EVEN, IEEE),
+        ROW("from-f16", BF16, BF16, F16, NEAREST_EVEN, IEEE),
     };
     bench_streams("convert", "Conversion", rows, COUNT_OF(rows), convert);
     bench_stats();

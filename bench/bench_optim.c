@@ -28,7 +28,8 @@ struct tensor_case {
         size_t size; /* bytes of an element, 0: no more arrays */
         int access;
     } arrays[ARRAYS];
-    double block_columns; /* of mixprec_quantize; 0: one scale */
+    size_t block_columns; /* of what is quantised; 0: one scale */
+    mixprec_dtype to;     /* its dtype; NONE: E4M3 */
 };
 
 /* ---- the cases ---- */
@@ -94,10 +95,10 @@ static void quantize(const tensor_run *run, const float *scale) {
     d.src = run->arrays[0];
     d.src_type = run->row->dtype;
     d.dst = run->arrays[run->row->arrays[2].size ? 2 : 1];
-    d.dst_type = MIXPREC_E4M3;
+    d.dst_type = run->row->to ? run->row->to : MIXPREC_E4M3;
     d.scales = run->scales;
     d.block_rows = 1;
-    d.block_columns = (size_t)run->row->block_columns;
+    d.block_columns = run->row->block_columns;
     d.scale = scale;
     d.isa = run->isa;
     bench_check(mixprec_quantize(&d));
@@ -112,22 +113,34 @@ static void run_quantize_delayed(const tensor_run *run) {
     quantize(run, &scale);
 }
 
+static void run_dequantize(const tensor_run *run) {
+    mixprec_scales scales;
+    memset(&scales, 0, sizeof(scales));
+    scales.values = run->scales;
+    scales.block_rows = 1;
+    scales.block_columns = run->row->block_columns;
+    bench_check(
+        mixprec_dequantize(run->arrays[1], run->row->dtype, 0, run->arrays[0], MIXPREC_E4M3, 0, 1, run->n, &scales));
+}
+
 static const tensor_case cases[] = {
-    {"sum-squares", MIXPREC_F32, run_sum_squares, {{4, READ}}, 0},
-    {"sum-squares", MIXPREC_BF16, run_sum_squares, {{2, READ}}, 0},
-    {"sum-squares", MIXPREC_F16, run_sum_squares, {{2, READ}}, 0},
-    {"dot", MIXPREC_F32, run_dot, {{4, READ}, {4, READ}}, 0},
-    {"amax", MIXPREC_F32, run_amax, {{4, READ}}, 0},
-    {"amax", MIXPREC_BF16, run_amax, {{2, READ}}, 0},
-    {"accumulate", MIXPREC_F32, run_accumulate, {{4, UPDATE}, {4, READ}}, 0},
-    {"accumulate", MIXPREC_BF16, run_accumulate, {{4, UPDATE}, {2, READ}}, 0},
-    {"sgd", MIXPREC_BF16, run_sgd, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
-    {"adamw", MIXPREC_BF16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
-    {"adamw", MIXPREC_F16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
-    {"quantize-delayed", MIXPREC_BF16, run_quantize_delayed, {{2, READ}, {1, WRITE}}, 0},
-    {"quantize-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128},
-    {"quantize-1x128", MIXPREC_F32, run_quantize, {{4, READ}, {1, WRITE}}, 128},
-    {"quantize-1x32", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 32},
+    {"sum-squares", MIXPREC_F32, run_sum_squares, {{4, READ}}, 0, MIXPREC_NONE},
+    {"sum-squares", MIXPREC_BF16, run_sum_squares, {{2, READ}}, 0, MIXPREC_NONE},
+    {"sum-squares", MIXPREC_F16, run_sum_squares, {{2, READ}}, 0, MIXPREC_NONE},
+    {"dot", MIXPREC_F32, run_dot, {{4, READ}, {4, READ}}, 0, MIXPREC_NONE},
+    {"amax", MIXPREC_F32, run_amax, {{4, READ}}, 0, MIXPREC_NONE},
+    {"amax", MIXPREC_BF16, run_amax, {{2, READ}}, 0, MIXPREC_NONE},
+    {"accumulate", MIXPREC_F32, run_accumulate, {{4, UPDATE}, {4, READ}}, 0, MIXPREC_NONE},
+    {"accumulate", MIXPREC_BF16, run_accumulate, {{4, UPDATE}, {2, READ}}, 0, MIXPREC_NONE},
+    {"sgd", MIXPREC_BF16, run_sgd, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
+    {"adamw", MIXPREC_BF16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
+    {"adamw", MIXPREC_F16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
+    {"quantize-delayed", MIXPREC_BF16, run_quantize_delayed, {{2, READ}, {1, WRITE}}, 0, MIXPREC_NONE},
+    {"quantize-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128, MIXPREC_NONE},
+    {"quantize-1x128", MIXPREC_F32, run_quantize, {{4, READ}, {1, WRITE}}, 128, MIXPREC_NONE},
+    {"quantize-1x32", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 32, MIXPREC_NONE},
+    {"quantize-i8-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128, MIXPREC_I8},
+    {"dequantize-1x128", MIXPREC_BF16, run_dequantize, {{1, READ}, {2, WRITE}}, 128, MIXPREC_NONE},
 };
 
 /* ---- loading and storing, and nothing else ---- */
@@ -215,6 +228,8 @@ static void measure(const tensor_case *row, size_t bytes) {
     run->isa = mixprec_isa_best();
     run->partials = bench_alloc((n / MIXPREC_REDUCE_BLOCK + 1) * sizeof(double));
     run->scales = bench_alloc((n / 32 + 1) * sizeof(float));
+    for (i = 0; i <= n / 32; i++)
+        run->scales[i] = 0.125f;
     bench_normals(values, 4096, 1);
     for (i = 0; i < 4096; i++) /* a second moment is not negative */
         values[i] = values[i] * values[i];

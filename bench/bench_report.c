@@ -509,9 +509,11 @@ void bench_write_html(FILE *file) {
     static const char *const size_titles[3] = {"256 x 256 x 256", "1024 x 1024 x 1024", "2048 x 2048 x 2048"};
     static const char *const batches[3] = {"1x4096x4096", "8x4096x4096", "32x4096x4096"};
     static const char *const batch_titles[3] = {"1 vector", "8 vectors", "32 vectors"};
-    static const char *const directions[4] = {"from-f32", "from-f32-saturating", "from-f32-stochastic", "to-f32"};
-    static const char *const direction_labels[4] = {"f32 &#8594; %s", "%s saturating", "%s stochastic",
-                                                    "%s &#8594; f32"};
+    static const char *const directions[7] = {
+        "from-f32", "from-f32-saturating", "from-f32-stochastic", "to-f32", "from-bf16", "from-e4m3", "from-f16"};
+    static const char *const direction_labels[7] = {"f32 &#8594; %s", "%s saturating",   "%s stochastic",
+                                                    "%s &#8594; f32", "bf16 &#8594; %s", "e4m3 &#8594; %s",
+                                                    "f16 &#8594; %s"};
     static const char *const unscale[1] = {"unscale"};
     static const char *const unscale_labels[1] = {"%s"};
     start_page(file, "mixprec on this machine");
@@ -536,7 +538,7 @@ void bench_write_html(FILE *file) {
                    " arrive, so half the bytes is half the time; with more vectors arithmetic takes over.");
     write_gram(file);
     write_streams(
-        file, "convert", directions, direction_labels, 4, "Conversion",
+        file, "convert", directions, direction_labels, 7, "Conversion",
         "Arrays that live in the first cache, in the second and in memory. The line is a loop that only loads and"
         " stores as many bytes in the widest vectors of the path: about the most that a conversion can reach."
         " Each panel has its own axis.");

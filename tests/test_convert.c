@@ -105,7 +105,7 @@ static const mixprec_dtype types[TYPES] = {MIXPREC_F32,      MIXPREC_F64,      M
 
 /* The pairs that get every test; the values of the others are tested, but go through the same two kernels. */
 static int thorough(mixprec_dtype to, mixprec_dtype from) {
-    return to <= MIXPREC_F64 || from <= MIXPREC_F64 || (to <= MIXPREC_E5M2 && from <= MIXPREC_E5M2);
+    return to <= MIXPREC_F64 || from <= MIXPREC_BF16 || (to <= MIXPREC_E5M2 && from <= MIXPREC_E5M2);
 }
 
 static uint64_t get(const void *array, mixprec_dtype type, size_t i) {

@@ -302,9 +302,9 @@ static void test_bf16_codes(void) {
             }
 }
 
-/* Every E4M3 number times every scale, and back. */
+/* Every E4M3 number times every scale, and back. Blocks that kernels know and others. */
 static void test_dequantize(void) {
-    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {1, 16}, {5, 128}};
+    static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {1, 16}, {1, 32}, {3, 64}, {5, 128}};
     size_t b, t, u, i, j;
     for (b = 0; b < COUNT_OF(blocks); b++)
         for (t = 0; t < COUNT_OF(dst_types); t++)
@@ -348,9 +348,8 @@ static void test_dequantize(void) {
 }
 
 /* More than the caches hold, in one call and row by row. */
-static void test_dequantize_large(mixprec_dtype to) {
+static void test_dequantize_large(mixprec_dtype to, size_t block) {
     const size_t rows = 23, columns = 1000003, size = mixprec_dtype_size(to), ld = columns + 5;
-    const size_t block = 1000;
     unsigned char *codes = malloc(rows * columns), *got = malloc(rows * ld * size), *row = malloc(columns * size);
     mixprec_scales layout;
     size_t i, j, wrong = 0, beside = 0;
@@ -388,8 +387,11 @@ static void test_dequantize_large(mixprec_dtype to) {
     free(row);
 }
 static void test_large(void) {
-    test_dequantize_large(MIXPREC_F32);
-    test_dequantize_large(MIXPREC_BF16);
+    test_dequantize_large(MIXPREC_F32, 1000);
+    test_dequantize_large(MIXPREC_BF16, 1000);
+    test_dequantize_large(MIXPREC_F32, 32);
+    test_dequantize_large(MIXPREC_BF16, 192);
+    test_dequantize_large(MIXPREC_F16, 128);
 }
 
 /* The same to fp8, from `offset` bytes after the beginning of a line of the cache on: numbers, but for a NaN and a
@@ -706,6 +708,10 @@ int main(int argc, char **argv) {
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: fp8 of bf16 with one factor", test_bf16_codes)
     TEST("quant: and back", test_dequantize)
+    if (library_hide_units(1)) {
+        TEST("quant: and back, without AVX512_VBMI", test_dequantize)
+        library_hide_units(0);
+    }
     if (mixprec_isa_available(MIXPREC_ISA_AVX2)) /* only it writes around them */
         TEST("quant: back to more than the caches hold", test_large)
     if (mixprec_isa_available(MIXPREC_ISA_AVX512)) /* the same of fp8 */
