@@ -33,7 +33,7 @@ static const mixprec_dtype model_dtypes[] = {MIXPREC_NONE, MIXPREC_F32,  MIXPREC
 static const mixprec_isa all_isas[] = {MIXPREC_ISA_AUTO, MIXPREC_ISA_C, MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512,
                                        MIXPREC_ISA_NEON};
 #define ISA_COUNT 5
-#define MOST 700
+#define MOST 1200
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* The value of element i, as fp32. */
@@ -309,7 +309,7 @@ static step_case plain_case(void) {
 }
 
 static void test_adam(void) {
-    static const size_t sizes[] = {1, 8, 255, 256, 257, 600};
+    static const size_t sizes[] = {1, 8, 255, 257, 512, 513, 1100};
     mixprec_adam adam;
     step_case c = plain_case();
     size_t n;
@@ -355,7 +355,7 @@ static void test_adam(void) {
 }
 
 static void test_sgd(void) {
-    static const size_t sizes[] = {1, 256, 300};
+    static const size_t sizes[] = {1, 256, 1100};
     mixprec_sgd sgd;
     step_case c = plain_case();
     size_t n;
