@@ -1233,7 +1233,7 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
    src and dst together, AMD's CPUs and Intel's with AVX512_FP16 (Xeons since Sapphire Rapids) write dst around the
    caches, in mixprec_scaler_unscale and mixprec_dequantize, too; only these of Intel's so write the model in a step and
-   fp8 in mixprec_quantize, that with AVX-512 where it begins at a multiple of 4 bytes.
+   bytes in mixprec_quantize, those with AVX-512 where they begin at a multiple of 4.
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -5976,9 +5976,10 @@ MIXPREC_AVX2_ static void mixprec_scale_blocks_avx2_(float *dst, const float *sr
     }
 }
 
-/* int8, and what mixprec_narrow_of_ calls odd. */
+/* int8, what mixprec_narrow_of_ calls odd, and E3M4, whose code must be limited: 33 / 32 of its largest number is more
+   than half a step above that. */
 static int mixprec_is_odd_(mixprec_dtype type) {
-    return type != MIXPREC_E4M3 && type != MIXPREC_E5M2 && type != MIXPREC_E4M3IEEE && type != MIXPREC_E3M4;
+    return type != MIXPREC_E4M3 && type != MIXPREC_E5M2 && type != MIXPREC_E4M3IEEE;
 }
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_narrow_as_avx2_(uint8_t *dst, mixprec_dtype dst_type, const char *src,
                                                                  mixprec_dtype src_type, size_t n, size_t block,
@@ -6046,6 +6047,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_load32_avx2_(__m256 x[4], const
         const __m256 scale = _mm256_set1_ps(256.0f);
         x[2 * j] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), scale);
         x[2 * j + 1] = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(half, 1)), scale);
+        MIXPREC_KEEP_(x[2 * j]); /* -ffast-math would multiply `scale` by the caller's factor, and may overflow */
+        MIXPREC_KEEP_(x[2 * j + 1]);
     }
     else {
         x[2 * j] = _mm256_cvtph_ps(_mm_unpacklo_epi8(zero, codes[j]));
@@ -7127,10 +7130,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_load64_avx512_(__m512 x[4], c
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
             _mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(upper[j]), 8));
     } else
-        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
-            type == MIXPREC_I8 ? _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(
-                                     _mm_loadu_si128((const __m128i *)(const void *)(src + 16 * j))))
-                               : mixprec_load16_avx512_(src + 16 * j, type, 0xFFFF);
+        MIXPREC_UNROLL_ for (j = 0; j < 4; j++) {
+            const uint8_t *from = src + 16 * j;
+            x[j] = type == MIXPREC_I8
+                       ? _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)from)))
+                       : mixprec_load16_avx512_(from, type, 0xFFFF);
+            MIXPREC_KEEP_(x[j]); /* see mixprec_load32_avx2_ */
+        }
 }
 
 /* 32 numbers to bf16 by AVX512_BF16, with which compilers do not inline into functions without; 0 for subnormals. */

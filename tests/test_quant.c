@@ -305,6 +305,32 @@ static void test_bf16_codes(void) {
             }
 }
 
+/* Products just above the largest number, which saturate. */
+static void test_just_above(void) {
+    static const float given[] = {1, 0x1p-3f};
+    size_t s, t, g, k, i;
+    for (t = 0; t < COUNT_OF(dst_types); t++)
+        for (s = 0; s < 3; s++) /* from f32, f16 and bf16 */
+            for (g = 0; g < COUNT_OF(given); g++)
+                for (k = 0; k <= 40; k++) {
+                    mixprec_quantize_desc d = desc_of(1, 192, src_types[s], dst_types[t]);
+                    mixprec_format_info info;
+                    double most;
+                    mixprec_format(dst_types[t], &info);
+                    if (info.bits > 8)
+                        continue;
+                    most = (double)info.max / (double)given[g] * (1 + (double)k / 1024);
+                    for (i = 0; i < d.columns; i++) {
+                        const double x = most * (1 - (double)(i % 9) / 64) * (i % 2 ? -1 : 1);
+                        set_code(
+                            src, src_types[s], i,
+                            mixprec_encode(x, src_types[s], MIXPREC_ROUND_TOWARD_ZERO, MIXPREC_OVERFLOW_SATURATE, 0));
+                    }
+                    d.scale = &given[g];
+                    check_quantize(&d);
+                }
+}
+
 /* Every E4M3 number times every scale, and back. Blocks that kernels know and others. */
 static void test_dequantize(void) {
     static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {1, 16}, {1, 32}, {3, 64}, {5, 128}};
@@ -711,6 +737,7 @@ int main(int argc, char **argv) {
     TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
     TEST("quant: every dtype, path and shape of blocks", test_quantize)
     TEST("quant: a given scale", test_given_scale)
+    TEST("quant: just above the largest number", test_just_above)
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: fp8 of bf16 with one factor", test_bf16_codes)
     TEST("quant: and back", test_dequantize)
