@@ -6086,19 +6086,21 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_widen_as_avx2_(char *dst, mixpr
         }
     }
 }
-MIXPREC_AVX2_ static void mixprec_widen_avx2_(void *dst, mixprec_dtype dst_type, const void *src,
-                                              mixprec_dtype src_type, size_t n, size_t block, const float *factors) {
-    char *to = (char *)dst;
-    const uint8_t *from = (const uint8_t *)src;
-    if (src_type == MIXPREC_E4M3)
-        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E4M3, n, block, factors);
-    else if (src_type == MIXPREC_E5M2)
-        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E5M2, n, block, factors);
-    else if (src_type == MIXPREC_E2M1)
-        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_E2M1, n, block, factors);
-    else
-        mixprec_widen_as_avx2_(to, dst_type, from, MIXPREC_I8, n, block, factors);
-}
+#define MIXPREC_WIDEN_(isa, target)                                                                                    \
+    target static void mixprec_widen_##isa(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type, \
+                                           size_t n, size_t block, const float *factors) {                             \
+        char *to = (char *)dst;                                                                                        \
+        const uint8_t *from = (const uint8_t *)src;                                                                    \
+        if (src_type == MIXPREC_E4M3)                                                                                  \
+            mixprec_widen_as_##isa(to, dst_type, from, MIXPREC_E4M3, n, block, factors);                               \
+        else if (src_type == MIXPREC_E5M2)                                                                             \
+            mixprec_widen_as_##isa(to, dst_type, from, MIXPREC_E5M2, n, block, factors);                               \
+        else if (src_type == MIXPREC_E2M1)                                                                             \
+            mixprec_widen_as_##isa(to, dst_type, from, MIXPREC_E2M1, n, block, factors);                               \
+        else                                                                                                           \
+            mixprec_widen_as_##isa(to, dst_type, from, MIXPREC_I8, n, block, factors);                                 \
+    }
+MIXPREC_WIDEN_(avx2_, MIXPREC_AVX2_)
 
 /* Through f64, which changes nothing and which -ffast-math does not approximate. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_quotients_avx2_(__m256d a, __m256 b) {
@@ -7193,20 +7195,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_widen_as_avx512_(char *dst, m
         }
     }
 }
-MIXPREC_AVX512_ static void mixprec_widen_avx512_(void *dst, mixprec_dtype dst_type, const void *src,
-                                                  mixprec_dtype src_type, size_t n, size_t block,
-                                                  const float *factors) {
-    char *to = (char *)dst;
-    const uint8_t *from = (const uint8_t *)src;
-    if (src_type == MIXPREC_E2M1)
-        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_E2M1, n, block, factors);
-    else if (src_type == MIXPREC_E4M3)
-        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_E4M3, n, block, factors);
-    else if (src_type == MIXPREC_E5M2)
-        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_E5M2, n, block, factors);
-    else
-        mixprec_widen_as_avx512_(to, dst_type, from, MIXPREC_I8, n, block, factors);
-}
+MIXPREC_WIDEN_(avx512_, MIXPREC_AVX512_)
 
 /* A division that names its rounding is not approximated under -ffast-math. */
 MIXPREC_AVX512_ static void mixprec_block_scales_avx512_(float *factors, float *inverses, const uint32_t *amax,

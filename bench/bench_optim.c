@@ -29,7 +29,6 @@ struct tensor_case {
         int access;
     } arrays[ARRAYS];
     size_t block_columns; /* of what is quantised; 0: one scale */
-    mixprec_dtype to;     /* its dtype; NONE: E4M3 */
 };
 
 /* ---- the cases ---- */
@@ -87,7 +86,7 @@ static void run_sgd(const tensor_run *run) {
     bench_check(mixprec_sgd_step(&sgd, &p, 0.5f, 0.25f, 0));
 }
 
-static void quantize(const tensor_run *run, const float *scale) {
+static void quantize(const tensor_run *run, mixprec_dtype to, const float *scale) {
     mixprec_quantize_desc d;
     memset(&d, 0, sizeof(d));
     d.rows = 1;
@@ -95,7 +94,7 @@ static void quantize(const tensor_run *run, const float *scale) {
     d.src = run->arrays[0];
     d.src_type = run->row->dtype;
     d.dst = run->arrays[run->row->arrays[2].size ? 2 : 1];
-    d.dst_type = run->row->to ? run->row->to : MIXPREC_E4M3;
+    d.dst_type = to;
     d.scales = run->scales;
     d.block_rows = 1;
     d.block_columns = run->row->block_columns;
@@ -105,12 +104,16 @@ static void quantize(const tensor_run *run, const float *scale) {
 }
 
 static void run_quantize(const tensor_run *run) {
-    quantize(run, NULL);
+    quantize(run, MIXPREC_E4M3, NULL);
+}
+
+static void run_quantize_i8(const tensor_run *run) {
+    quantize(run, MIXPREC_I8, NULL);
 }
 
 static void run_quantize_delayed(const tensor_run *run) {
     const float scale = 64.0f;
-    quantize(run, &scale);
+    quantize(run, MIXPREC_E4M3, &scale);
 }
 
 static void run_dequantize(const tensor_run *run) {
@@ -124,23 +127,23 @@ static void run_dequantize(const tensor_run *run) {
 }
 
 static const tensor_case cases[] = {
-    {"sum-squares", MIXPREC_F32, run_sum_squares, {{4, READ}}, 0, MIXPREC_NONE},
-    {"sum-squares", MIXPREC_BF16, run_sum_squares, {{2, READ}}, 0, MIXPREC_NONE},
-    {"sum-squares", MIXPREC_F16, run_sum_squares, {{2, READ}}, 0, MIXPREC_NONE},
-    {"dot", MIXPREC_F32, run_dot, {{4, READ}, {4, READ}}, 0, MIXPREC_NONE},
-    {"amax", MIXPREC_F32, run_amax, {{4, READ}}, 0, MIXPREC_NONE},
-    {"amax", MIXPREC_BF16, run_amax, {{2, READ}}, 0, MIXPREC_NONE},
-    {"accumulate", MIXPREC_F32, run_accumulate, {{4, UPDATE}, {4, READ}}, 0, MIXPREC_NONE},
-    {"accumulate", MIXPREC_BF16, run_accumulate, {{4, UPDATE}, {2, READ}}, 0, MIXPREC_NONE},
-    {"sgd", MIXPREC_BF16, run_sgd, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
-    {"adamw", MIXPREC_BF16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
-    {"adamw", MIXPREC_F16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0, MIXPREC_NONE},
-    {"quantize-delayed", MIXPREC_BF16, run_quantize_delayed, {{2, READ}, {1, WRITE}}, 0, MIXPREC_NONE},
-    {"quantize-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128, MIXPREC_NONE},
-    {"quantize-1x128", MIXPREC_F32, run_quantize, {{4, READ}, {1, WRITE}}, 128, MIXPREC_NONE},
-    {"quantize-1x32", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 32, MIXPREC_NONE},
-    {"quantize-i8-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128, MIXPREC_I8},
-    {"dequantize-1x128", MIXPREC_BF16, run_dequantize, {{1, READ}, {2, WRITE}}, 128, MIXPREC_NONE},
+    {"sum-squares", MIXPREC_F32, run_sum_squares, {{4, READ}}, 0},
+    {"sum-squares", MIXPREC_BF16, run_sum_squares, {{2, READ}}, 0},
+    {"sum-squares", MIXPREC_F16, run_sum_squares, {{2, READ}}, 0},
+    {"dot", MIXPREC_F32, run_dot, {{4, READ}, {4, READ}}, 0},
+    {"amax", MIXPREC_F32, run_amax, {{4, READ}}, 0},
+    {"amax", MIXPREC_BF16, run_amax, {{2, READ}}, 0},
+    {"accumulate", MIXPREC_F32, run_accumulate, {{4, UPDATE}, {4, READ}}, 0},
+    {"accumulate", MIXPREC_BF16, run_accumulate, {{4, UPDATE}, {2, READ}}, 0},
+    {"sgd", MIXPREC_BF16, run_sgd, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
+    {"adamw", MIXPREC_BF16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
+    {"adamw", MIXPREC_F16, run_adamw, {{2, READ}, {4, UPDATE}, {4, UPDATE}, {4, UPDATE}, {2, WRITE}}, 0},
+    {"quantize-delayed", MIXPREC_BF16, run_quantize_delayed, {{2, READ}, {1, WRITE}}, 0},
+    {"quantize-1x128", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 128},
+    {"quantize-1x128", MIXPREC_F32, run_quantize, {{4, READ}, {1, WRITE}}, 128},
+    {"quantize-1x32", MIXPREC_BF16, run_quantize, {{2, READ}, {1, WRITE}}, 32},
+    {"quantize-i8-1x128", MIXPREC_BF16, run_quantize_i8, {{2, READ}, {1, WRITE}}, 128},
+    {"dequantize-1x128", MIXPREC_BF16, run_dequantize, {{1, READ}, {2, WRITE}}, 128},
 };
 
 /* ---- loading and storing, and nothing else ---- */

@@ -309,7 +309,7 @@ static step_case plain_case(void) {
 }
 
 static void test_adam(void) {
-    static const size_t sizes[] = {1, 8, 255, 257, 512, 513, 1100};
+    static const size_t sizes[] = {1, 8, 255, 256, 257, 512, 513, 600, 1100};
     mixprec_adam adam;
     step_case c = plain_case();
     size_t n;
@@ -355,7 +355,7 @@ static void test_adam(void) {
 }
 
 static void test_sgd(void) {
-    static const size_t sizes[] = {1, 256, 1100};
+    static const size_t sizes[] = {1, 256, 300, 1100};
     mixprec_sgd sgd;
     step_case c = plain_case();
     size_t n;
