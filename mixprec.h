@@ -2339,9 +2339,13 @@ typedef struct mixprec_kernels_ {
     void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
 
-/* `across`: vectors of columns at a time, to hide the latency of the sums. With elements of 4 and 8 bytes memory is the
-   limit, and Zen 4 reads 16 and 8 rows at a time faster than 32 and 16. */
+/* `across`: vectors of columns at a time, to hide the latency of the sums. Of fp32 and f64 in DRAM, where memory is the
+   limit, eight rows of B at a time: Zen 3 reads eight at 23 to 26 GB/s, 16 at 17 to 20. */
+#if defined(MIXPREC_HAS_AVX2_)
+#define MIXPREC_ACROSS_VECTORS_(rows, size) ((size) == 4 ? 1 : 2)
+#else
 #define MIXPREC_ACROSS_VECTORS_(rows, size) ((rows) == 1 && (size) < 4 ? 4 : 2)
+#endif
 #define MIXPREC_ACROSS_ROWS_ 4
 #define MIXPREC_ACROSS_LEAD_ 1024 /* bytes to prefetch ahead in a row of B */
 
@@ -5502,7 +5506,11 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
 }
 
 /* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
-   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. */
+   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is
+   multiplied the next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on
+   Zen 3, which else waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for
+   f64, which AVX-512 machines multiply here, too. */
+#define MIXPREC_ACROSS_NEAR_ 256
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
                                                                    size_t columns, size_t depth, const char *a,
                                                                    const char *b, size_t stride, char *sums,
@@ -5514,14 +5522,18 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
     const int per_word = size >= 4 ? 1 : size == 2 ? 2 : 4;
     const size_t a_step = (size_t)rows * to_size, bytes = depth * size;
     const size_t phase = stride % 64 || (uintptr_t)b % 16 ? 0 : (uintptr_t)b % 64;
-    __m256i lines[4 * 8 * 2];
+    const int early = !wide && columns >= height && bytes >= 128; /* are lines copied before they are multiplied? */
+    const size_t room = height * 64;
+    __m256i lines[2 * 4 * 8];
     double a_edge[16 * MIXPREC_ACROSS_ROWS_ / 2];
-    size_t at = 0, line = 0, line_end = 0;
+    char *const first_line = (char *)lines, *copied = first_line, *to = first_line, *to_end = first_line + room;
+    const char *next = b;
+    size_t at = 0, line = 0, line_end = 0, lead = 0;
     int i, j, k, q;
     for (; at < bytes; starts = 0) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, bytes);
-        __m256 s[MIXPREC_ACROSS_ROWS_][4];
-        __m256d w[MIXPREC_ACROSS_ROWS_][4]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
+        __m256 s[MIXPREC_ACROSS_ROWS_][2];
+        __m256d w[MIXPREC_ACROSS_ROWS_][2]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
             s[i][j] = _mm256_setzero_ps();
             w[i][j] = _mm256_setzero_pd();
@@ -5530,25 +5542,43 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
             const char *x = a;
             size_t stop, left;
             if (at == line_end) {
-                line = at;
                 line_end = at + mixprec_min_(64 - (phase + at) % 64, bytes - at);
-                mixprec_across_fill_avx2_((char *)lines, height, b + at, stride, columns, line_end - at);
-                mixprec_prefetch_rows_(b, at, bytes, stride, mixprec_min_(height, columns), MIXPREC_ACROSS_LEAD_);
+                line = at;
+                copied = to_end - room;
+                if (early && bytes - at >= 64) /* a first line, or what a short one has left */
+                    for (; to != to_end; to += 64, next += stride)
+                        mixprec_across_fill_line_avx2_(to, next);
+                else {
+                    mixprec_across_fill_avx2_(copied, height, b + at, stride, columns, line_end - at);
+                    mixprec_prefetch_rows_(b, at, bytes, stride, mixprec_min_(height, columns), MIXPREC_ACROSS_LEAD_);
+                }
+                if (early) {
+                    lead = mixprec_min_(line_end, bytes - 64);
+                    next = b + lead;
+                    lead = MIXPREC_ACROSS_NEAR_ + (lead + MIXPREC_ACROSS_NEAR_ < bytes ? 0 : height * stride - bytes);
+                    to = copied == first_line ? to_end : first_line;
+                    to_end = to + room;
+                }
             }
             stop = mixprec_min_(line_end, end);
             left = (stop - at) / size;
             a += left * a_step;
             for (; at < stop; at += 16, left -= step, x += step * a_step) {
-                const char *from = (const char *)lines + (at - line);
-                __m256i v[4][4];
+                const char *from = copied + (at - line);
+                __m256i v[2][4];
                 if (left < step) {
                     x = mixprec_across_edge_(a_edge, x, left * a_step, step * a_step, wide);
                     left = step;
                 }
+                if (early)
+                    MIXPREC_UNROLL_ for (i = 0; i < (int)height / 4; i++, to += 64, next += stride) {
+                        mixprec_across_fill_line_avx2_(to, next);
+                        _mm_prefetch(next + lead, _MM_HINT_T0);
+                    }
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
                     mixprec_across_load_avx2_(v[j], from + (size_t)j * lanes * 64, type);
                 MIXPREC_UNROLL_ for (q = 0; q < words; q++) {
-                    __m256 y[4][4];
+                    __m256 y[2][4];
                     MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) mixprec_across_expand_avx2_(y[j], v[j][q], type);
                     MIXPREC_UNROLL_ for (k = 0; k < per_word; k++) MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
                         const char *number = x + (size_t)(q * per_word + k) * a_step + (size_t)i * to_size;
@@ -5563,9 +5593,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
         }
         at = end;
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            float *const to = (float *)(void *)(sums + 32 * (i * vectors + j));
+            float *const of = (float *)(void *)(sums + 32 * (i * vectors + j));
             const __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
-            _mm256_storeu_ps(to, starts ? sum : mixprec_add_avx2_(_mm256_loadu_ps(to), sum, wide));
+            _mm256_storeu_ps(of, starts ? sum : mixprec_add_avx2_(_mm256_loadu_ps(of), sum, wide));
         }
     }
 }
@@ -11677,10 +11707,12 @@ typedef struct mixprec_gemm_plan_ {
 
 #define MIXPREC_WHOLE_A_ ((size_t)336 << 10) /* how many elements of A are packed at once, for all of k */
 #define MIXPREC_FEW_WIDTH_ 6                 /* rows of a panel of A where there are few; */
-#define MIXPREC_FEW_DEPTH_ 32                /* how much of k of B is unpacked at a time, */
-#define MIXPREC_FEW_PANELS_ 4                /* how many panels of 64 bytes of columns, */
-#define MIXPREC_FEW_GROUP_ 1024              /* and in how many bytes of columns the sums of a chunk wait */
-#define MIXPREC_FEW_BYTES_ (64 * MIXPREC_FEW_DEPTH_ * MIXPREC_FEW_PANELS_)
+#define MIXPREC_FEW_DEPTH_ 32                /* how much of k of a packed B is unpacked at a time, */
+#define MIXPREC_FEW_ROWS_ 8                  /* of one in memory, where few rows are to be read at a time, but */
+#define MIXPREC_FEW_BYTES_ 8192              /* long pieces of them, to so many bytes; */
+/* and how many bytes of columns take turns while a chunk of k goes by. 1 x 4096 x 4096 in DRAM, Zen 3: f32 6.0 ms with
+   32 rows and 1024 bytes, now 4.0, f16 4.8 and 2.6; 4 rows 9.4 and 4.5, 5.9 and 4.5. */
+#define MIXPREC_FEW_GROUP_(rows) (8 * MIXPREC_DIRECT_GROUP_(rows))
 #define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
 #define MIXPREC_LONG_SIDE_ 256   /* m and n where k is longer, */
@@ -11939,6 +11971,12 @@ static size_t mixprec_gemm_panel_bytes_(const mixprec_gemm_plan_ *plan, size_t w
     return width * (unit ? 2 * mixprec_round_up_(depth, unit) : plan->size * depth);
 }
 
+/* For mixprec_gemm_few_: columns that take turns, whole panels of 64 bytes, no more than the workspace has room for. */
+static size_t mixprec_gemm_few_group_(const mixprec_gemm_plan_ *plan) {
+    const size_t bytes = plan->panels ? MIXPREC_FEW_BYTES_ / MIXPREC_FEW_DEPTH_ : MIXPREC_FEW_GROUP_(plan->rows);
+    return mixprec_min_(bytes / plan->size, mixprec_round_up_(plan->columns, 64 / plan->size));
+}
+
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
    more than that. */
 static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n,
@@ -11986,7 +12024,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
     if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
-        columns = MIXPREC_FEW_GROUP_ / plan->size;
+        columns = MIXPREC_FEW_GROUP_(m) / plan->size;
     if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
     else if (d->trans_b) /* f64 that is to become fp32 is packed */
@@ -12025,7 +12063,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         if (plan->direct_b)
             plan->b_bytes = kernels->direct_bytes + plan->rows * kernels->direct_bytes_per_row;
         if (plan->few)
-            plan->b_bytes = MIXPREC_FEW_BYTES_ + plan->rows * MIXPREC_FEW_GROUP_;
+            plan->b_bytes = MIXPREC_FEW_BYTES_ + plan->rows * mixprec_gemm_few_group_(plan) * plan->size;
         plan->t_bytes =
             plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
@@ -12464,44 +12502,62 @@ static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, si
     }
 }
 
+/* A few rows of a B in memory as fp32, or f64, rows of `line` bytes; requests those that come next. */
+static void mixprec_gemm_few_widen_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, char *to, size_t line,
+                                    size_t k, size_t rows, size_t column, size_t columns) {
+    const size_t bytes = columns * mixprec_size_of_(d->b_type);
+    size_t i, j;
+    for (i = 0; i < rows; i++, to += line) {
+        const void *from = mixprec_element_(d->b, d->b_type, d->ldb, k + i, column);
+        const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + rows + i, column);
+        for (j = 0; j < bytes; j += 64)
+            MIXPREC_FETCH_((uintptr_t)next + j);
+        if (plan->wide)
+            mixprec_copy_(to, from, bytes);
+        else
+            mixprec_load_(plan->kernels, (float *)(void *)to, from, d->b_type, columns);
+        for (j = columns * plan->size; j < line; j++)
+            to[j] = 0;
+    }
+}
+
 /* Few rows times columns of a B that is unpacked into the L1 cache a little at a time, or used where it lies. AVX-512
    machines run this for f64: memory limits them. */
 static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *a, size_t rows,
                               size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt, int first,
                               char *scratch) {
     const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
-    const size_t group = (plan->panels ? MIXPREC_FEW_PANELS_ * 64 : MIXPREC_FEW_GROUP_) / size;
-    const size_t ld = group * size, b_size = mixprec_size_of_(plan->panels ? plan->panels_type : d->b_type);
-    const int in_place = plan->panels ? b_size == size : d->b_type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
+    const size_t most_depth = plan->panels ? MIXPREC_FEW_DEPTH_ : MIXPREC_FEW_ROWS_;
+    const size_t most = MIXPREC_FEW_BYTES_ / (64 * most_depth) * tile;
+    const size_t group = mixprec_gemm_few_group_(plan);
+    const size_t ld = group * size;
+    const int same = (plan->panels ? plan->panels_type : d->b_type) == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
-    size_t j, q, p, i, width, end, chunk, count, n, line;
+    size_t j, q, p, i, width, end, chunk, count, n;
     for (j = 0; j < columns; j += group)
         for (chunk = 0, width = mixprec_min_(group, columns - j); chunk < depth; chunk = end) {
             end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
             for (p = chunk; p < end; p += count)
-                for (q = 0, count = mixprec_min_(MIXPREC_FEW_DEPTH_, end - p); q < width; q += n) {
+                for (q = 0, count = mixprec_min_(most_depth, end - p); q < width; q += n) {
                     const size_t at = column + j + q, k = from + p;
                     const char *b = scratch;
                     size_t b_step = 64, b_panel = count * 64;
-                    n = mixprec_min_(MIXPREC_FEW_PANELS_ * tile, width - q);
-                    if (plan->panels && in_place) {
+                    n = mixprec_min_(most, width - q);
+                    if (plan->panels && same) {
                         b = mixprec_gemm_panel_(plan, d, at, k);
                         b_panel = d->k * 64;
                     } else if (plan->panels)
                         mixprec_gemm_unpack_(plan, d, scratch, at, n, k, count);
-                    else if (in_place && n % tile == 0) {
-                        b = mixprec_element_(d->b, d->b_type, d->ldb, k, at);
-                        b_step = d->ldb * size;
+                    else {
+                        if (same && n >= tile) {
+                            n -= n % tile;
+                            b = mixprec_element_(d->b, d->b_type, d->ldb, k, at);
+                            b_step = d->ldb * size;
+                        } else {
+                            b_step = mixprec_round_up_(n, tile) * size;
+                            mixprec_gemm_few_widen_(plan, d, scratch, b_step, k, count, at, n);
+                        }
                         b_panel = 64;
-                    } else
-                        for (i = 0; i < n; i += tile)
-                            plan->kernels->pack(scratch + i * size * count, tile,
-                                                mixprec_element_(d->b, d->b_type, d->ldb, k, at + i), d->b_type, d->ldb,
-                                                1, mixprec_min_(tile, n - i), count, plan->wide);
-                    for (i = 0; i < count && !plan->panels; i++) { /* what comes next of these columns */
-                        const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + count + i, at);
-                        for (line = 0; line < n * b_size; line += 64)
-                            MIXPREC_FETCH_((uintptr_t)next + line);
                     }
                     for (i = 0; i < rows; i += plan->width)
                         plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count,
