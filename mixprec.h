@@ -5190,11 +5190,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
                 __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
                 if (!first && !carry)
                     sum = mixprec_add_avx2_(_mm256_loadu_ps((const float *)(const void *)(to + 32 * j)), sum, wide);
-                if (rows == MIXPREC_TILE_ROWS_AVX2_ && vectors == 2 && !carry && !masked &&
-                    first == MIXPREC_TILE_STREAM_)
-                    _mm256_stream_ps((float *)(void *)(to + 32 * j), sum);
-                else
-                    _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
+                _mm256_storeu_ps((float *)(void *)(to + 32 * j), sum);
             }
         }
         depth -= chunk;
@@ -5213,7 +5209,6 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
         ld_to = whole;
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_(to + i * whole * size, t + i * ldt * size, columns * size);
-        first = first != 0;
     }
     /* The latency of the sums makes 1 to 3 rows of two vectors take as long as 4, and 1 to 6 of one vector, too. */
 #define MIXPREC_TILE_AVX2_(kernel_rows, vectors, wide)                                                                 \
@@ -12391,10 +12386,12 @@ static int mixprec_gemm_wanted_(const mixprec_gemm_desc *d, size_t row, size_t r
 
 /* Is C better written around the caches? What is larger than they are would leave them anyway, and takes less time when
    its lines are not read first: on Zen 4 with 32 MB of L3, C of 16 and 64 MB and k of 16 to 512, 5 to 25 % less with
-   AVX-512, up to 8 % with AVX2. Even with what then reads all of C it takes no longer from 16 MB on. */
+   AVX-512. Even with what then reads all of C it takes no longer from 16 MB on. Not by AVX2: Zen 3 takes 25 % longer so
+   for a k of 32, 5 % for one of 128. */
 static int mixprec_gemm_streams_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
-    return plan->direct && plan->kernels->fence && !plan->few && !plan->direct_b && d->k <= MIXPREC_GEMM_KBLOCK &&
-           d->ldc * plan->size % 64 == 0 && d->n >= (MIXPREC_TILE_STREAM_BYTES_ / plan->size + d->m - 1) / d->m;
+    return plan->direct && plan->kernels->isa == MIXPREC_ISA_AVX512 && !plan->few && !plan->direct_b &&
+           d->k <= MIXPREC_GEMM_KBLOCK && d->ldc * plan->size % 64 == 0 &&
+           d->n >= (MIXPREC_TILE_STREAM_BYTES_ / plan->size + d->m - 1) / d->m;
 }
 
 /* The products of a block: panels of A `depth` deep one after the other, panels of B b_stride bytes apart. row and
