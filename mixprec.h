@@ -2339,8 +2339,8 @@ typedef struct mixprec_kernels_ {
     void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
 
-/* `across`: vectors of columns at a time, to hide the latency of the sums. Of fp32 and f64 in DRAM, where memory is the
-   limit, eight rows of B at a time: Zen 3 reads eight at 23 to 26 GB/s, 16 at 17 to 20. */
+/* `across`: vectors of columns at a time, to hide the latency of the sums. Of fp32 and f64 in DRAM memory is the limit:
+   by AVX2 Zen 3 reads 8 rows of B at a time at 23 to 26 GB/s, 16 at 17 to 20, with 4 KB or a multiple between them. */
 #if defined(MIXPREC_HAS_AVX2_)
 #define MIXPREC_ACROSS_VECTORS_(rows, size) ((size) == 4 ? 1 : 2)
 #else
@@ -5501,10 +5501,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
 }
 
 /* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
-   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is
-   multiplied the next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on
-   Zen 3, which else waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for
-   f64, which AVX-512 machines multiply here, too. */
+   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is multiplied the
+   next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on Zen 3, which else
+   waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for f64, which AVX-512
+   machines multiply here, too. */
 #define MIXPREC_ACROSS_NEAR_ 256
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
                                                                    size_t columns, size_t depth, const char *a,
@@ -5568,7 +5568,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
                 if (early)
                     MIXPREC_UNROLL_ for (i = 0; i < (int)height / 4; i++, to += 64, next += stride) {
                         mixprec_across_fill_line_avx2_(to, next);
-                        _mm_prefetch(next + lead, _MM_HINT_T0);
+                        _mm_prefetch((const char *)((uintptr_t)next + lead), _MM_HINT_T0);
                     }
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
                     mixprec_across_load_avx2_(v[j], from + (size_t)j * lanes * 64, type);
@@ -11704,9 +11704,9 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_WIDTH_ 6                 /* rows of a panel of A where there are few; */
 #define MIXPREC_FEW_DEPTH_ 32                /* how much of k of a packed B is unpacked at a time, */
 #define MIXPREC_FEW_ROWS_ 8                  /* of one in memory, where few rows are to be read at a time, but */
-#define MIXPREC_FEW_BYTES_ 8192              /* long pieces of them, to so many bytes; */
-/* and how many bytes of columns take turns while a chunk of k goes by. 1 x 4096 x 4096 in DRAM, Zen 3: f32 6.0 ms with
-   32 rows and 1024 bytes, now 4.0, f16 4.8 and 2.6; 4 rows 9.4 and 4.5, 5.9 and 4.5. */
+#define MIXPREC_FEW_BYTES_ 8192              /* long pieces of them, to so many bytes: whole panels, of either; */
+/* and how many bytes of columns take turns while a chunk of k goes by. 1 x 4096 x 4096 in DRAM, Zen 3: with 32 rows and
+   1024 bytes f32 6.0 ms, f16 5.0, now 2.9 and 2.6; 4 rows 9.0 and 6.2, now 4.0 and 4.6. */
 #define MIXPREC_FEW_GROUP_(rows) (8 * MIXPREC_DIRECT_GROUP_(rows))
 #define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
@@ -12018,8 +12018,6 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     plan->whole_a = m && m <= plan->rows && d->k <= most_a / plan->rows && !(plan->pieces && kernels->panel_depth);
     plan->width = tile_rows;
     few_rows = kernels->few_rows[plan->wide];
-    if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
-        columns = MIXPREC_FEW_GROUP_(m) / plan->size;
     if (plan->panels) /* those of another width are for the tile kernel */
         few_rows = tile_columns * plan->size == 64 ? mixprec_min_(few_rows, 8) : 0;
     else if (d->trans_b) /* f64 that is to become fp32 is packed */
@@ -12028,6 +12026,8 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         few_rows = mixprec_min_(few_rows, 16);
     plan->few = m && m <= few_rows;
     if (plan->few) {
+        if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
+            columns = MIXPREC_FEW_GROUP_(m) / plan->size;
         plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
@@ -12035,7 +12035,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     }
     plan->direct_b = kernels->direct && m <= kernels->direct_rows && !plan->wide && d->b_type != MIXPREC_F64;
     if (plan->direct_b) {
-        if (!d->trans_b && !plan->panels && m <= 4)
+        if (!d->trans_b && !plan->panels && (m <= 4 || plan->whole_a))
             columns = MIXPREC_DIRECT_GROUP_(m);
         /* Narrow panels of A, and many columns in one call, for the kernel to prefetch from one to the next. */
         for (plan->width = 1; plan->width < mixprec_min_(m, kernels->direct_width);)
