@@ -5501,10 +5501,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
 }
 
 /* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
-   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is multiplied the
-   next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on Zen 3, which else
-   waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for f64, which AVX-512
-   machines multiply here, too. */
+   those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is multiplied
+   the next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on Zen 3, which
+   else waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for f64, which
+   AVX-512 machines multiply here, too. */
 #define MIXPREC_ACROSS_NEAR_ 256
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
                                                                    size_t columns, size_t depth, const char *a,
@@ -5548,9 +5548,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
                     mixprec_prefetch_rows_(b, at, bytes, stride, mixprec_min_(height, columns), MIXPREC_ACROSS_LEAD_);
                 }
                 if (early) {
-                    lead = mixprec_min_(line_end, bytes - 64);
-                    next = b + lead;
-                    lead = MIXPREC_ACROSS_NEAR_ + (lead + MIXPREC_ACROSS_NEAR_ < bytes ? 0 : height * stride - bytes);
+                    const size_t from = mixprec_min_(line_end, bytes - 64);
+                    next = b + from;
+                    lead = MIXPREC_ACROSS_NEAR_ + (from + MIXPREC_ACROSS_NEAR_ < bytes ? 0 : height * stride - bytes);
                     to = copied == first_line ? to_end : first_line;
                     to_end = to + room;
                 }
@@ -12386,8 +12386,8 @@ static int mixprec_gemm_wanted_(const mixprec_gemm_desc *d, size_t row, size_t r
 
 /* Is C better written around the caches? What is larger than they are would leave them anyway, and takes less time when
    its lines are not read first: on Zen 4 with 32 MB of L3, C of 16 and 64 MB and k of 16 to 512, 5 to 25 % less with
-   AVX-512. Even with what then reads all of C it takes no longer from 16 MB on. Not by AVX2: Zen 3 takes 25 % longer so
-   for a k of 32, 5 % for one of 128. */
+   AVX-512. Even with what then reads all of C it takes no longer from 16 MB on. Not by AVX2: Zen 3 takes 22 to 31 %
+   longer so for a k of 32, 3 to 9 % for one of 128 (C of 16 to 64 MB). */
 static int mixprec_gemm_streams_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
     return plan->direct && plan->kernels->isa == MIXPREC_ISA_AVX512 && !plan->few && !plan->direct_b &&
            d->k <= MIXPREC_GEMM_KBLOCK && d->ldc * plan->size % 64 == 0 &&
