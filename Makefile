@@ -83,14 +83,13 @@ $(BUILD)/%: tests/%.c $(HEADERS)
 	@mkdir -p $(BUILD)
 	$(COMPILE) -o $@ $< -lm
 
-# Most of the compiler's time goes into the implementation: all tests that look at nothing private share one.
-PUBLIC_TESTS = $(filter-out layers,$(TESTS))
-$(BUILD)/implementation.o: tests/implementation.c $(HEADERS)
+# Most of the compiler's time goes into the implementation: all tests share one.
+$(BUILD)/implementation.o: tests/implementation.c tests/test_layers.c $(HEADERS)
 	@mkdir -p $(BUILD)
-	$(COMPILE) -c -o $@ $<
-$(PUBLIC_TESTS:%=$(BUILD)/test_%): $(BUILD)/test_%: tests/test_%.c $(BUILD)/implementation.o
+	$(COMPILE) -DTEST_LAYERS_HERE -c -o $@ $<
+$(TESTS:%=$(BUILD)/test_%): $(BUILD)/test_%: tests/test_%.c $(BUILD)/implementation.o
 	$(COMPILE) -DMIXPREC_IMPLEMENTED_ -o $@ $< $(BUILD)/implementation.o -lm
-$(foreach test,$(PUBLIC_TESTS),$(BUILD)/test/test_$(test).log $(BUILD)/test-quick/test_$(test).log): | $(BUILD)/implementation.o
+$(foreach test,$(TESTS),$(BUILD)/test/test_$(test).log $(BUILD)/test-quick/test_$(test).log): | $(BUILD)/implementation.o
 
 # The kernels of mixprec_cuda.cuh, run on the CPU by tests/cuda/emulation.h.
 $(BUILD)/test_cuda: $(wildcard tests/cuda/*) tests/test.h mixprec.h mixprec_cuda.cuh

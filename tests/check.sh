@@ -86,20 +86,20 @@ links() {
     have "$1" && "$@" -o "$work/probe" "$work/probe.c" 2>/dev/null
 }
 # build_test TEST PROGRAM COMPILER OPTIONS...: tests/test_TEST.c. Most of the time goes into the implementation, so it is
-# compiled once for tests that follow each other with the same options, as if the test had included it before. The test
-# of the layers looks at its private functions and holds its own; with MIXPREC_STATIC all do.
+# compiled once for tests that follow each other with the same options, as if the test had included it before. With
+# MIXPREC_STATIC each test holds its own.
 build_test() {
     unit=$1 program=$2
     shift 2
-    case "$unit $*" in
-    layers* | *MIXPREC_STATIC*)
+    case $* in
+    *MIXPREC_STATIC*)
         "$@" -o "$program" "tests/test_$unit.c" -lm
         return
         ;;
     esac
     if [ "$*" != "$(cat "$work/implementation.options" 2>/dev/null)" ]; then
         rm -f "$work/implementation.options"
-        "$@" -c -o "$work/implementation.o" tests/implementation.c || return
+        "$@" -DTEST_LAYERS_HERE -c -o "$work/implementation.o" tests/implementation.c || return
         echo "$*" >"$work/implementation.options"
     fi
     "$@" -DMIXPREC_IMPLEMENTED_ -o "$program" "tests/test_$unit.c" "$work/implementation.o" -lm

@@ -43,15 +43,15 @@ refused() {
 if [ "${1-}" = --quick ]; then
     cxx=$(cxx_of "$CC")
     both "$CC" c -std=c99 -O0
-    both "$CC" c -std=gnu17 -O0
+    both "$CC" c -std=gnu17 -fsyntax-only
     # what wary projects add
     wary="-Wundef -Wcast-align -Wcast-qual -Wfloat-equal -Wswitch-default -Wredundant-decls -Wmissing-declarations"
     # shellcheck disable=SC2086
-    both "$CC" c -std=c99 -O0 $wary -Wstrict-prototypes -Wmissing-prototypes -Wdeclaration-after-statement
+    both "$CC" c -std=c99 -fsyntax-only $wary -Wstrict-prototypes -Wmissing-prototypes -Wdeclaration-after-statement
     if have "$cxx"; then
         both "$cxx" cpp -std=c++11 -O0
         # shellcheck disable=SC2086
-        both "$cxx" cpp -std=c++17 -O0 $wary -Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi
+        both "$cxx" cpp -std=c++17 -fsyntax-only $wary -Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi
     else
         missing "compile: C++" "$cxx"
     fi
@@ -69,17 +69,17 @@ if [ "${1-}" = --quick ]; then
     for convert in "" -DMIXPREC_NO_CONVERT; do
         for gemm in "" -DMIXPREC_NO_GEMM; do
             for scaler in "" -DMIXPREC_NO_SCALER; do
-                implementation "$CC" -std=c99 -O1 $convert $gemm $scaler
+                implementation "$CC" -std=c99 -O0 $convert $gemm $scaler
             done
         done
     done
     all=
     for room in REDUCE QUANT OPTIM POLICY CHECKPOINT; do
-        implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_$room
+        implementation "$CC" -std=c99 -O0 -DMIXPREC_NO_$room
         all="$all -DMIXPREC_NO_$room"
     done
     # shellcheck disable=SC2086
-    implementation "$CC" -std=c99 -O1 $all
+    implementation "$CC" -std=c99 -O0 $all
     implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'
@@ -96,11 +96,14 @@ else
             missing "compile: $compiler, $cxx" "$compiler and $cxx"
             continue
         fi
-        for standard in c99 c11 c17 c2x gnu99 gnu11 gnu17 gnu2x; do
-            both "$compiler" c "-std=$standard" -O0
+        # A standard is a matter of syntax: machine code for one of each language.
+        both "$compiler" c -std=c99 -O0
+        for standard in c11 c17 c2x gnu99 gnu11 gnu17 gnu2x; do
+            both "$compiler" c "-std=$standard" -fsyntax-only
         done
-        for standard in c++11 c++14 c++17 c++20; do
-            both "$cxx" cpp "-std=$standard" -O0
+        both "$cxx" cpp -std=c++11 -O0
+        for standard in c++14 c++17 c++20; do
+            both "$cxx" cpp "-std=$standard" -fsyntax-only
         done
         implementation "$compiler" -std=c99 -O2
         native=-march=native

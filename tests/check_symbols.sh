@@ -67,8 +67,8 @@ for simd in "" -DMIXPREC_NO_SIMD; do
         $compile -ffreestanding -DMIXPREC_NO_STDLIB $simd -c "$work/implementation.c" -o "$work/freestanding.o"
     check "freestanding: MIXPREC_NO_STDLIB $simd needs no library" needs_no_library "$work/freestanding.o"
     check "freestanding: MIXPREC_NO_STDLIB $simd includes no header but the compiler's own" \
-        $compile -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" -DMIXPREC_NO_STDLIB $simd \
-        -c "$work/implementation.c" -o "$work/freestanding.o"
+        $compile -fsyntax-only -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" -DMIXPREC_NO_STDLIB $simd \
+        "$work/implementation.c"
 done
 
 # ---- several units ----
@@ -93,8 +93,8 @@ cp "$work/unit.c" "$work/unit.cpp"
 
 # links COMPILER1 FILE1 OPTIONS1 COMPILER2 FILE2 OPTIONS2: the first unit has main
 links() {
-    $1 -O1 -I. -DUNIT_MAIN $3 -c "$work/$2" -o "$work/first.o" &&
-        $4 -O1 -I. $6 -c "$work/$5" -o "$work/second.o" &&
+    $1 -O0 -I. -DUNIT_MAIN $3 -c "$work/$2" -o "$work/first.o" &&
+        $4 -O0 -I. $6 -c "$work/$5" -o "$work/second.o" &&
         $linker -o "$work/linked" "$work/first.o" "$work/second.o" && "$work/linked"
 }
 implementation=-DMIXPREC_IMPLEMENTATION

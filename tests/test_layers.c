@@ -4,14 +4,22 @@
        cc -O2 -std=gnu11 tests/test_layers.c -lm && ./a.out [--quick] [--filter TEXT]
 
    Every forward pass is compared with a reference in double that is written from the textbook's formula; every gradient
-   with central differences of that reference. Inputs are random codes of each dtype. */
+   with central differences of that reference. Inputs are random codes of each dtype. As some look at private functions,
+   tests/implementation.c holds these tests for programs that are linked to it. */
+#if defined(MIXPREC_IMPLEMENTED_) && !defined(TEST_LAYERS_HERE)
+
+int test_layers(int argc, char **argv);
+int main(int argc, char **argv) {
+    return test_layers(argc, argv);
+}
+
+#else
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
 
+#include "library.h"
 #include "test.h"
-#define MIXPREC_IMPLEMENTATION
-#include "../mixprec.h"
 #include "environment.h"
 #include "same.h"
 
@@ -1933,3 +1941,5 @@ int main(int argc, char **argv) {
         }
     return test_summary();
 }
+
+#endif /* !MIXPREC_IMPLEMENTED_ || TEST_LAYERS_HERE */
