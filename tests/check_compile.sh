@@ -80,6 +80,10 @@ if [ "${1-}" = --quick ]; then
     done
     # shellcheck disable=SC2086
     implementation "$CC" -std=c99 -O0 $all
+    # what only an optimiser warns of, where most callers are missing
+    implementation "$CC" -std=c99 -O2 -DMIXPREC_NO_GEMM
+    # shellcheck disable=SC2086
+    implementation "$CC" -std=c99 -O2 $all -DMIXPREC_NO_CONVERT -DMIXPREC_NO_LAYERS
     implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'

@@ -67,8 +67,8 @@ for simd in "" -DMIXPREC_NO_SIMD; do
         $compile -ffreestanding -DMIXPREC_NO_STDLIB $simd -c "$work/implementation.c" -o "$work/freestanding.o"
     check "freestanding: MIXPREC_NO_STDLIB $simd needs no library" needs_no_library "$work/freestanding.o"
     check "freestanding: MIXPREC_NO_STDLIB $simd includes no header but the compiler's own" \
-        $compile -fsyntax-only -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" -DMIXPREC_NO_STDLIB $simd \
-        "$work/implementation.c"
+        $compile -fsyntax-only -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" \
+        -DMIXPREC_NO_STDLIB $simd "$work/implementation.c"
 done
 
 # ---- several units ----
