@@ -3740,10 +3740,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_e4m3_to_half_avx2_(__m128i c
     return mixprec_e4m3_shifted_avx2_(_mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7));
 }
 
-/* 32 codes of e4m3: x[j] gets the j-th four of the lower half, then the j-th of the upper. In bytes they become
-   bf16: exponent and mantissa move by four bits, 127 - 7 is added to the exponent; zero, subnormal numbers and NaN are
-   mended by tables, in which the others find zero, as the top bit of their index is set. On Zen 3 conversion to f32 in
-   L1 takes .26 cycles so, .32 by way of half precision; one row times 256 x 256 in L2 a third less. */
+/* 32 codes of e4m3: x[j] gets the j-th four of the lower half, then the j-th of the upper. In bytes they become bf16:
+   exponent and mantissa move by four bits, 127 - 7 is added to the exponent; zero, subnormal numbers and NaN are mended
+   by tables, in which the others find zero, as the top bit of their index is set. On Zen 3 conversion to f32 in L1
+   takes .27 cycles so, .33 by way of half precision; one row times 256 x 256 in L2 a third less time. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_e4m3_expand_avx2_(__m256 x[4], __m256i codes) {
     const __m256i upper = _mm256_broadcastsi128_si256(
         _mm_set_epi64x((int64_t)0xC3C2C1C0BFBEBDBCu, 0x434241403F3E3D3C)); /* sign, 0x3C + three bits of exponent */
