@@ -140,7 +140,7 @@ static void *random_array(mixprec_dtype type, size_t n) {
 
 /* ---- GEMM ---- */
 
-typedef enum gemm_end { END_PLAIN, END_BIAS, END_GELU, END_ADD, END_ROWS } gemm_end;
+typedef enum gemm_end { END_PLAIN, END_BIAS, END_GELU, END_ADD, END_ROWS, END_STOCHASTIC } gemm_end;
 typedef struct gemm_kind {
     const char *name;
     mixprec_dtype type, c_type;
@@ -149,12 +149,14 @@ typedef struct gemm_kind {
     gemm_end end;
 } gemm_kind;
 /* Of f16 and bf16 A B, with nt A B^T; of the others, as cuBLAS wants them, A B^T, with nn A B. add: to C, as gradients
-   are; gelu: with a bias, by tanh, as cuBLASLt has it; rows: a scale for each row of A and B, not asked of cuBLASLt. */
+   are; gelu: with a bias, by tanh, as cuBLASLt has it; stochastic: A B^T rounded so to bf16, rows: a scale for each row
+   of A and B, neither asked of cuBLASLt. */
 static const gemm_kind gemm_kinds[] = {{"f16", MIXPREC_F16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16", MIXPREC_BF16, MIXPREC_F32, 0, false, END_PLAIN},
                                        {"bf16-nt", MIXPREC_BF16, MIXPREC_F32, 0, true, END_PLAIN},
                                        {"bf16-nt-add", MIXPREC_BF16, MIXPREC_F32, 0, true, END_ADD},
                                        {"bf16-nt-gelu", MIXPREC_BF16, MIXPREC_BF16, 0, true, END_GELU},
+                                       {"bf16-stochastic", MIXPREC_BF16, MIXPREC_BF16, 0, true, END_STOCHASTIC},
                                        {"tf32-nn", MIXPREC_F32, MIXPREC_F32, 1, false, END_PLAIN},
                                        {"tf32", MIXPREC_F32, MIXPREC_F32, 1, true, END_PLAIN},
                                        {"e4m3", MIXPREC_E4M3, MIXPREC_BF16, 0, true, END_PLAIN},
@@ -305,12 +307,14 @@ static void bench_gemm(void) {
                 d.activation = MIXPREC_ACTIVATION_GELU_TANH;
             if (kind->end == END_ADD)
                 d.beta = &one;
+            if (kind->end == END_STOCHASTIC)
+                d.round = MIXPREC_ROUND_STOCHASTIC, d.seed = 1;
             if (kind->end == END_ROWS)
                 d.scale_a.values = d.scale_b.values = (const float *)scales,
                 d.scale_a.block_rows = d.scale_b.block_rows = 1;
             measure_gemm("gemm", name, kind->name, d, 2.0 * (double)size * (double)size * (double)size,
                          size < 4097 && !kind->end && !(kind->native && kind->type == MIXPREC_E4M3),
-                         kind->end != END_ROWS);
+                         kind->end < END_ROWS);
             CUDA(cudaFree(a));
             CUDA(cudaFree(b));
             CUDA(cudaFree(c));
