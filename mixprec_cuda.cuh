@@ -26,12 +26,15 @@
        in every run on the same device with the same arguments (no float atomics). MIXPREC_CUDA_PATH_EXACT has the CPU's
        order and the CPU's bits (but for activations other than ReLU), slowly, on any device and for any dtypes.
      - No call waits for the device, allocates, or keeps state beyond the text of the last error; all may be captured
-       into a CUDA graph. A device that cannot run a kernel gets a status, never an empty launch.
+       into a CUDA graph. The first kernel of a call begins when all that was queued before it has ended; those after it
+       may begin early and wait themselves (programmatic dependent launches: sm_90 and later, CUDA 12.3). A kernel of
+       yours that is launched so behind a product begins early, too, and must wait before it touches what the product
+       reads or writes. A device that cannot run a kernel gets a status, never an empty launch.
 
    State of 0.1.0: compiled for sm_75 to sm_120, its machine code read, and every kernel run in an emulation of the CUDA
    execution model on the CPU. On an H200 all tests passed, conversions of all floats and compute-sanitizer among them
-   (but racecheck reports arrivals of one lane for a warp, after a barrier, as races where cp.async brings f32), and
-   README has its speed. It has run on no other GPU.
+   (but racecheck reports arrivals of one lane for a warp, after a barrier, as races where cp.async brings f32; for the
+   newest lines of GEMM see README), and README has its speed. It has run on no other GPU.
 
    Contents (search for the tag in square brackets)
      [CUDA-CONFIG]   macros to set before the include
@@ -151,7 +154,8 @@ typedef struct mixprec_cuda_gemm_options {
         *beta;              /* not NULL: device pointers, read when the work runs, in the place of the descriptor's */
     mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes, the scales, the layout or the
                                workspace do not allow */
-    size_t split_k;         /* into how many parts to split k; 0: chosen, as far as the workspace reaches */
+    size_t split_k; /* into how many parts to split k; 1: not at all; 0: chosen, as far as the workspace reaches;
+                               two parts may need none on sm_90a, where half of the multiprocessors would be idle */
 } mixprec_cuda_gemm_options;
 
 /* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is
@@ -189,9 +193,9 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
        MIXPREC_CUDA_PATH_WGMMA asks for it;
      - on sm_90a rounded to TF32, where that pays;
    but not matrices of which it gets pointers, nor A with a row_begin other than 0. 0 when it would do nothing of this.
-   With less it does what it has room for. Copies leave the result as it is on the path that they lead to. Of the
-   descriptor's pointers it matters how they are aligned, and whether A is B. Nothing is queued. Errors as
-   mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
+   With less it does what it has room for. Copies leave the result as it is on the path that they lead to, with split_k
+   1; else k may be split in another way there. Of the descriptor's pointers it matters how they are aligned, and
+   whether A is B. Nothing is queued. Errors as mixprec_cuda_gemm_ex, but for pointers. MIXPREC_ERR_NULL. */
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
                                            size_t *bytes);
 
@@ -638,7 +642,7 @@ MIXPREC_CUDA_SCALAR_(e2m1, MIXPREC_E2M1)
 #define MIXPREC_CUDA_HAS_MAPS_ 0
 #else
 #define MIXPREC_CUDA_PARAMETER_ __grid_constant__
-#define MIXPREC_CUDA_HAS_MAPS_ (CUDART_VERSION >= 12000)
+#define MIXPREC_CUDA_HAS_MAPS_ (CUDART_VERSION >= 12010) /* with which st.async came, too */
 #endif
 /* The architecture being compiled for. */
 #if defined(__CUDA_ARCH__)
@@ -702,11 +706,11 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_cvt_f16_(uint32_t bits) {
     return y;
 }
 
-/* Is one of eight larger in magnitude than the limit, or NaN? */
-MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
+/* Is one of them larger in magnitude than the limit, or NaN? */
+template <int count> MIXPREC_CUDA_DEV_ bool mixprec_cuda_any_above_(const float (&v)[count], float limit) {
     int any = 0;
 #pragma unroll
-    for (int e = 0; e < 8; e++)
+    for (int e = 0; e < count; e++)
         asm("{\n\t.reg .pred p, q;\n\t.reg .f32 x;\n\tabs.f32 x, %1;\n\tsetp.ne.s32 q, %0, 0;\n\t"
             "setp.gtu.or.f32 p, x, %2, q;\n\tselp.s32 %0, 1, 0, p;\n\t}"
             : "+r"(any)
@@ -737,7 +741,22 @@ MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec
     return type == MIXPREC_E4M3 || type == MIXPREC_E5M2 ? narrow : y;
 }
 
-/* Vectors from and to global memory that nothing else writes or reads. */
+/* PTX ISA 9.0, griddepcontrol. The kernel launched after this one may begin, where the launcher allows it (see
+   mixprec_cuda_launch_ex_): once all blocks of this one have said so, or have ended. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_let_next_begin_(void) {
+#if MIXPREC_CUDA_ARCH_ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/* Until the kernel before this one, if this one began early, has ended, and what it wrote can be read. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_wait_for_last_(void) {
+#if MIXPREC_CUDA_ARCH_ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Vectors from global memory that nothing writes while this kernel runs, or nothing once it has waited for the last
+   one. */
 template <class T> MIXPREC_CUDA_DEV_ T mixprec_cuda_read_(const void *p) {
     return __ldg((const T *)p);
 }
@@ -982,6 +1001,20 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_arrive_(uint32_t barrier, uint32_t r
                           "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier),
                           "r"(rank)
                           : "memory");
+}
+/* Sends four words to this address in block `rank` of the cluster, whose barrier counts their bytes as they come. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_send_(uint32_t to, uint32_t rank, uint32_t barrier, const uint4 &x) {
+#if MIXPREC_CUDA_HAS_MAPS_
+    MIXPREC_CUDA_ASM_90A_(
+        "{\n\t.reg .b32 there, its;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
+        "mapa.shared::cluster.u32 its, %2, %1;\n\t"
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [there], {%3, %4, %5, %6}, "
+        "[its];\n\t}" ::"r"(to),
+        "r"(rank), "r"(barrier), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+        : "memory");
+#else
+    (void)to, (void)rank, (void)barrier, (void)x;
+#endif
 }
 /* Until the phase of this parity has ended; that before the first has parity 1. */
 MIXPREC_CUDA_DEV_ void mixprec_cuda_barrier_wait_(uint32_t barrier, uint32_t parity) {
@@ -1331,20 +1364,21 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_limit_(mixprec_dtype type, const mixprec_cu
         return -1;
     return any ? mixprec_cuda_float_(0x7F800000u) : mixprec_cuda_finite_(type);
 }
-/* mixprec_cuda_narrow64_ in 32 bits, of what is no larger than mixprec_cuda_finite_: not of f32. */
-MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_narrow_finite_(float x, mixprec_dtype type, mixprec_round round,
-                                                       uint32_t random) {
+/* The magnitude of a finite float in a type of at most 16 bits, as if exponents went on: mixprec_cuda_narrow64_'s, in
+   32 bits. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_narrow_magnitude_(float x, mixprec_dtype type, mixprec_round round,
+                                                          uint32_t random) {
     const mixprec_layout_ layout = mixprec_cuda_layout_(type);
     const uint32_t bits = mixprec_cuda_bits_(x), exponent = bits >> 23 & 0xFF;
-    const uint64_t mantissa = (uint64_t)((bits & 0x7FFFFFu) | (exponent ? 0x800000u : 0)) << 32;
+    const uint32_t mantissa = (bits & 0x7FFFFFu) | (exponent ? 0x800000u : 0);
     int target = (int)(exponent ? exponent : 1) - 127 + layout.bias, shift = 23 - layout.mantissa_bits;
     if (target < 1)
-        shift = shift + 1 - target < 63 ? shift + 1 - target : 63, target = 1;
-    uint64_t kept = mantissa >> shift;
-    uint32_t fraction = (uint32_t)kept | (round != MIXPREC_ROUND_STOCHASTIC && kept << shift != mantissa);
+        shift += 1 - target, target = 1;
+    uint32_t kept = shift < 32 ? mantissa >> shift : 0, fraction = mantissa << ((32 - shift) & 31);
+    if (shift > 32)
+        fraction = (shift < 64 ? mantissa >> (shift - 32) : 0) | (round != MIXPREC_ROUND_STOCHASTIC && mantissa);
     return ((uint32_t)(target - 1) << layout.mantissa_bits) +
-           mixprec_cuda_carry_((uint32_t)(kept >> 32), fraction, round, bits >> 31, random) +
-           (bits >> 31) * layout.sign_code;
+           mixprec_cuda_carry_(kept, fraction, round, bits >> 31, random);
 }
 MIXPREC_CUDA_DEV_ void mixprec_cuda_pack8_(uint32_t (&raw)[8], const uint32_t (&code)[8], size_t size) {
 #pragma unroll
@@ -1391,8 +1425,9 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_narrow8_any_(uint32_t (&raw)[8], const float
             mixprec_cuda_random4_(random, how.seed, how.offset + i + (size_t)(half * MIXPREC_CUDA_GAP_));
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            MIXPREC_CUDA_BY_TYPE_(type,
-                                  random[e] = mixprec_cuda_narrow_finite_(left[e], constant, how.round, random[e]));
+            MIXPREC_CUDA_BY_TYPE_(
+                type, random[e] = mixprec_cuda_narrow_magnitude_(left[e], constant, how.round, random[e]) |
+                                  (mixprec_cuda_bits_(left[e]) >> 31) * mixprec_cuda_layout_(constant).sign_code);
             left[e] = left[e + 4], code[e] = code[e + 4], code[e + 4] = random[e];
         }
     }
@@ -2559,7 +2594,6 @@ typedef struct mixprec_cuda_gemm_args_ {
     void *const *c_array;
     size_t stride_c, ldc;
     mixprec_dtype c_type;
-    mixprec_layout_ c_layout;
     float alpha, beta;
     const float *device_alpha, *device_beta;
     const void *bias;
@@ -2567,6 +2601,7 @@ typedef struct mixprec_cuda_gemm_args_ {
     mixprec_activation activation;
     mixprec_round round;
     mixprec_overflow overflow;
+    bool narrows; /* the instructions that narrow, where there are such, do it as asked */
     uint64_t seed, offset;
     mixprec_triangle triangle;
     size_t batch_begin;
@@ -2574,7 +2609,8 @@ typedef struct mixprec_cuda_gemm_args_ {
     size_t split_depth;                /* their length */
     float *partial;                    /* their sums, one part after the other, in rows of n rounded up to fours */
     uint32_t parts;                    /* products and parts of k in this launch */
-    uint32_t cluster;                  /* tiles_m counts this many tiles as one */
+    uint32_t cluster;                  /* blocks of a cluster; tiles_m counts their tiles as one */
+    bool halves;                       /* the two blocks of a cluster have one tile instead, and half of k each */
     bool mapped;                       /* the copy engine brings A and B */
     bool in_place, simple;             /* every tile ends while the next one is brought; and in the simple way */
     mixprec_cuda_map_ a_map, b_map;
@@ -2585,6 +2621,11 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_alpha_(const mixprec_cuda_gemm_args_ &g) {
 }
 MIXPREC_CUDA_DEV_ float mixprec_cuda_beta_(const mixprec_cuda_gemm_args_ &g) {
     return g.device_beta ? *mixprec_cuda_global_(g.device_beta) : g.beta;
+}
+/* How a kernel of a product begins. A launch after it waits for it to end, and so for all before it. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_begin_after_last_(void) {
+    mixprec_cuda_let_next_begin_();
+    mixprec_cuda_wait_for_last_();
 }
 /* Four partial sums of part z of the launch. */
 MIXPREC_CUDA_DEV_ float4 *mixprec_cuda_partial_(const mixprec_cuda_gemm_args_ &g, size_t z, size_t row, size_t column) {
@@ -2649,15 +2690,59 @@ static __device__ __attribute__((noinline, unused)) float mixprec_cuda_value_rar
                                                                                    mixprec_dtype type) {
     return mixprec_cuda_decode_(mixprec_cuda_element_(base, mixprec_cuda_size_(type), i), type);
 }
-static __device__ __attribute__((noinline, unused)) uint32_t mixprec_cuda_narrow_rare_(float x, mixprec_layout_ layout,
-                                                                                       mixprec_round round,
-                                                                                       mixprec_overflow overflow,
-                                                                                       uint64_t seed, uint64_t index) {
-    const uint32_t bits = mixprec_cuda_bits_(x);
-    if (round == MIXPREC_ROUND_NEAREST_EVEN)
-        return mixprec_cuda_narrow_(bits, layout, overflow);
-    return mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), layout, round, overflow,
-                                  round == MIXPREC_ROUND_STOCHASTIC ? mixprec_cuda_random_bits(seed, index) : 0);
+/* mixprec_cuda_code_ for a type of at most 16 bits, of an element that draws these random bits. */
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_code32_(float x, mixprec_dtype type, mixprec_round round,
+                                                mixprec_overflow overflow, uint32_t random) {
+    const mixprec_layout_ to = mixprec_cuda_layout_(type);
+    const uint32_t bits = mixprec_cuda_bits_(x), magnitude = bits & 0x7FFFFFFFu, sign = bits >> 31;
+    uint32_t code;
+    if (magnitude > 0x7F800000u)
+        code = to.nan_code | (to.special == MIXPREC_IEEE_ ? (bits & 0x7FFFFFu) >> (23 - to.mantissa_bits) : 0);
+    else if (magnitude == 0x7F800000u)
+        code = overflow == MIXPREC_OVERFLOW_SATURATE ? to.max_code : to.overflow_code;
+    else {
+        code = mixprec_cuda_narrow_magnitude_(x, type, round, random);
+        if (code > to.max_code)
+            code = mixprec_cuda_overflow_to_max_(round, overflow, sign) ? to.max_code : to.overflow_code;
+    }
+    return code | sign * to.sign_code;
+}
+/* Four floats to codes of at most 16 bits in any mode, two in the lower bits of each word; the first one draws the
+   random bits of `index`, the others the next. The loop goes round so that few registers are needed: a kernel that
+   calls this keeps a tile's sums in most of them. */
+static __device__ __attribute__((noinline, unused)) uint2 mixprec_cuda_narrow_four_(float4 v, mixprec_dtype type,
+                                                                                    mixprec_round round,
+                                                                                    mixprec_overflow overflow,
+                                                                                    uint64_t seed, uint64_t index) {
+    const bool wide = mixprec_cuda_size_(type) == 2;
+    const float all[4] = {v.x, v.y, v.z, v.w};
+    const bool finite = !mixprec_cuda_any_above_(all, mixprec_cuda_finite_(type));
+    uint32_t random[4] = {}, low = 0, high = 0;
+    if (finite && round == MIXPREC_ROUND_NEAREST_EVEN && mixprec_cuda_has_cvt_(type)) {
+        MIXPREC_CUDA_BY_TYPE_(type, (low = mixprec_cuda_cvt_pair_(v.x, v.y, constant),
+                                     high = mixprec_cuda_cvt_pair_(v.z, v.w, constant)));
+        return make_uint2(low, high);
+    }
+    if (round == MIXPREC_ROUND_STOCHASTIC)
+        mixprec_cuda_random4_(random, seed, index);
+    if (finite && round == MIXPREC_ROUND_STOCHASTIC && type == MIXPREC_BF16) { /* the common case */
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            random[e] = mixprec_cuda_bits_(all[e]) + (random[e] >> 16);
+        return make_uint2(random[0] >> 16 | (random[1] & 0xFFFF0000u), random[2] >> 16 | (random[3] & 0xFFFF0000u));
+    }
+#pragma unroll 1
+    for (int e = 0; e < 4; e++) {
+        uint32_t code = 0;
+        MIXPREC_CUDA_BY_TYPE_(type, code = mixprec_cuda_code32_(v.x, constant, round, overflow, random[0]));
+        v.x = v.y, v.y = v.z, v.z = v.w;
+        random[0] = random[1], random[1] = random[2], random[2] = random[3];
+        if (wide)
+            low = low >> 16 | high << 16, high = high >> 16 | code << 16;
+        else
+            low = low >> 8 | code << 24;
+    }
+    return wide ? make_uint2(low, high) : make_uint2(low & 0xFFFF, low >> 16);
 }
 
 /* Sums of four neighbouring columns become elements of C, in the order of mixprec_gemm_ex, each operation rounded. What
@@ -2667,9 +2752,9 @@ struct mixprec_cuda_columns_ {
     size_t column, pitch, batch_row; /* pitch: bytes from row to row; batch_row: where rows of the product begin */
     char *c;                         /* the first of the four, in row 0 */
     float alpha, beta, row_scale, scale[4], bias[4]; /* 1 and -0 where there are none: these change nothing */
-    uint32_t limit;                                  /* up to this magnitude the instructions narrow as asked */
     int count, size;
     bool nothing, rows_scaled; /* rows_scaled: each by its own */
+    bool narrows;              /* mixprec_cuda_cvt_pair_ narrows as asked */
     mixprec_dtype type;
     mixprec_activation activation;
     mixprec_triangle triangle;
@@ -2686,10 +2771,7 @@ struct mixprec_cuda_columns_ {
         pitch = g.ldc * size, batch_row = batch * g.m;
         c = (char *)mixprec_cuda_global_(g.c_array ? mixprec_cuda_global_(g.c_array)[batch] : g.c) +
             ((g.c_array ? 0 : batch * g.stride_c) + column) * size;
-        limit = type == MIXPREC_F32 || g.round != MIXPREC_ROUND_NEAREST_EVEN || !mixprec_cuda_has_cvt_(type) ? 0
-                : g.overflow == (size == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE)
-                    ? 0x7F800000u
-                    : mixprec_cuda_widen_(g.c_layout.max_code, g.c_layout);
+        narrows = mixprec_cuda_has_cvt_(type) && g.narrows;
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             scale[e] = once && !nothing && g.b.scale && e < count ? mixprec_cuda_scale_at_(g.b, column + e, 0) : 1.0f;
@@ -2740,39 +2822,47 @@ struct mixprec_cuda_columns_ {
         const float4 y = mixprec_cuda_activate_(make_float4(v[0], v[1], v[2], v[3]), activation);
         v[0] = y.x, v[1] = y.y, v[2] = y.z, v[3] = y.w;
     }
+    /* Codes of at most 16 bits, two in the lower bits of each word, where there are rows and columns; `aligned`: all
+       four, at a multiple of their size. */
+    __device__ __forceinline__ void store(char *to, uint32_t low, uint32_t high, bool aligned) const {
+        if (aligned && size == 2)
+            *(uint2 *)(void *)to = make_uint2(low, high);
+        else if (aligned)
+            *(uint32_t *)(void *)to = (low & 0xFFFF) | high << 16;
+        else
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (e < count)
+                    mixprec_cuda_put_(to, size, e, (e < 2 ? low : high) >> e % 2 * 8 * size);
+    }
     __device__ __forceinline__ void put(const mixprec_cuda_gemm_args_ &g, const float4 &sums, size_t row) const {
         char *to = c + row * pitch;
         const bool whole = count == 4 && triangle == MIXPREC_FULL && (uintptr_t)to % (4 * size) == 0;
         float v[4] = {sums.x, sums.y, sums.z, sums.w};
-        uint32_t code[4], largest = 0, low, high;
+        uint32_t code[4];
         const float of_row = rows_scaled ? mixprec_cuda_scale_at_(g.a, row, 0) : row_scale;
 #pragma unroll
         for (int e = 0; e < 4; e++)
             v[e] = scaled(v[e], e, of_row);
         adjust(v, to, whole);
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            code[e] = mixprec_cuda_bits_(v[e]);
-            largest = (code[e] & 0x7FFFFFFFu) > largest ? code[e] & 0x7FFFFFFFu : largest;
-        }
-        const bool nan_too = size == 2 && limit == 0x7F800000u; /* a NaN has no payload that is promised */
-        if (limit && (largest <= limit || nan_too)) {
-            const uint32_t bits = size * 8, mask = (1u << bits) - 1;
-            low = high = 0;
-            MIXPREC_CUDA_BY_TYPE_(type, (low = mixprec_cuda_cvt_pair_(v[0], v[1], constant),
-                                         high = mixprec_cuda_cvt_pair_(v[2], v[3], constant)));
-            code[0] = low & mask, code[1] = low >> bits, code[2] = high & mask, code[3] = high >> bits;
-        } else if (type != MIXPREC_F32)
+        if (size == 4)
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                code[e] = mixprec_cuda_narrow_rare_(v[e], g.c_layout, g.round, g.overflow, g.seed,
-                                                    g.offset + (batch_row + row) * g.n + column + e);
-        if (whole && size == 4)
+                code[e] = mixprec_cuda_bits_(v[e]);
+        else {
+            uint2 y = make_uint2(0, 0);
+            if (narrows)
+                MIXPREC_CUDA_BY_TYPE_(type, (y.x = mixprec_cuda_cvt_pair_(v[0], v[1], constant),
+                                             y.y = mixprec_cuda_cvt_pair_(v[2], v[3], constant)));
+            else
+                y = mixprec_cuda_narrow_four_(make_float4(v[0], v[1], v[2], v[3]), type, g.round, g.overflow, g.seed,
+                                              g.offset + (batch_row + row) * g.n + column);
+            if (triangle == MIXPREC_FULL)
+                return store(to, y.x, y.y, whole);
+            code[0] = y.x, code[1] = y.x >> 8 * size, code[2] = y.y, code[3] = y.y >> 8 * size;
+        }
+        if (whole)
             *(uint4 *)to = make_uint4(code[0], code[1], code[2], code[3]);
-        else if (whole && size == 2)
-            *(uint2 *)to = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
-        else if (whole)
-            *(uint32_t *)to = code[0] | code[1] << 8 | code[2] << 16 | code[3] << 24;
         else
 #pragma unroll
             for (int e = 0; e < 4; e++)
@@ -2786,7 +2876,7 @@ struct mixprec_cuda_columns_ {
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
     return !four.nothing && !four.rows_scaled && four.beta == 0 && four.count == 4 && four.triangle == MIXPREC_FULL &&
            ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
-           (four.type == MIXPREC_F32 || (four.size == 2 && four.limit == 0x7F800000u));
+           (four.type == MIXPREC_F32 || (four.size == 2 && four.narrows));
 }
 /* What is common, without a branch: four rows of a tile's sums, r, r + step and so on, as far as they are below `last`;
    the tile's rows are `pitch` floats. `plain`: nothing is to be done with the sums. Through put() f16 products of 4096
@@ -2845,11 +2935,12 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_activated_(const mixprec_cuda_columns
     } else
         mixprec_cuda_finish_simple_as_<false>(four, four.type, tile, pitch, row0, r, last, step, of_row);
 }
-/* The same in any other way that a tile ends in place: to e4m3 and e5m2, too, and to a C that is not aligned. An old C
-   (beta is not 0) must be aligned, of f32 or 16 bits, and n a multiple of 4: mixprec_cuda_gemm_place_ sees to it. */
-MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &four, const float *tile, int pitch,
-                                                size_t row0, int r, int last, int step, const float (&of_row)[4],
-                                                bool aligned) {
+/* The same in any other way that a tile ends in place: to e4m3 and e5m2, too, in any mode, and to a C that is not
+   aligned. An old C (beta is not 0) must be aligned, of f32 or 16 bits, and n a multiple of 4:
+   mixprec_cuda_ends_in_place_ sees to it. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &four, const mixprec_cuda_gemm_args_ &g,
+                                                float *tile, int pitch, size_t row0, int r, int last, int step,
+                                                const float (&of_row)[4], bool aligned) {
     const size_t stride = step * four.pitch;
     const bool relu = four.activation == MIXPREC_ACTIVATION_RELU;
     char *to = four.c + (row0 + r) * four.pitch;
@@ -2870,8 +2961,8 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
     for (int i = 0; i < 4; i++, r += step, to += stride) {
         if (r >= last)
             break;
-        const float4 x = *(const float4 *)(const void *)(tile + r * pitch);
-        float v[4] = {x.x, x.y, x.z, x.w};
+        float4 *at = (float4 *)(void *)(tile + r * pitch);
+        float v[4] = {at->x, at->y, at->z, at->w};
         uint32_t low, high;
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -2912,6 +3003,10 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
                         ((float *)(void *)to)[e] = v[e];
             continue;
         }
+        if (!g.narrows) {
+            *at = make_float4(v[0], v[1], v[2], v[3]);
+            continue;
+        }
         if (four.type == MIXPREC_BF16)
             low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_BF16),
             high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_BF16);
@@ -2924,15 +3019,20 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
         else
             low = mixprec_cuda_cvt_pair_(v[0], v[1], MIXPREC_E5M2),
             high = mixprec_cuda_cvt_pair_(v[2], v[3], MIXPREC_E5M2);
-        if (aligned && four.size == 2)
-            *(uint2 *)(void *)to = make_uint2(low, high);
-        else if (aligned)
-            *(uint32_t *)(void *)to = (low & 0xFFFF) | high << 16;
-        else
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                if (e < four.count)
-                    mixprec_cuda_put_(to, four.size, e, (e < 2 ? low : high) >> e % 2 * 8 * four.size);
+        four.store(to, low, high, aligned);
+    }
+}
+/* What mixprec_cuda_finish_any_ leaves in the tile where instructions do not narrow as asked: a turn of its own, past
+   what is in registers in the first one. The first of the four in row r draws the random bits `index`. */
+MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_rounded_(const mixprec_cuda_columns_ &four, const mixprec_cuda_gemm_args_ &g,
+                                                    uint64_t index, const float *tile, int pitch, size_t row0, int r,
+                                                    int last, int step, bool aligned) {
+    char *to = four.c + (row0 + r) * four.pitch;
+#pragma unroll 1
+    for (; r < last; r += step, to += step * four.pitch, index += step * g.n) {
+        const uint2 y = mixprec_cuda_narrow_four_(*(const float4 *)(const void *)(tile + r * pitch), four.type, g.round,
+                                                  g.overflow, g.seed, index);
+        four.store(to, y.x, y.y, aligned);
     }
 }
 
@@ -3016,6 +3116,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_end_(const mixprec_cuda_gemm_args_ &g, const
 /* The parts of a product, added in rising order. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_reduce_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_begin_after_last_();
     size_t width = (g.n + 3) / 4, stride = (size_t)gridDim.x * blockDim.x;
     for (size_t q = (size_t)blockIdx.x * blockDim.x + threadIdx.x; q < g.a.rows * width; q += stride) {
         size_t row = q / width, column = q % width * 4;
@@ -3044,6 +3145,7 @@ typedef struct mixprec_cuda_copy_ {
 template <int size>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_copy_lines_(void *to, const void *from, mixprec_cuda_copy_ x) {
+    mixprec_cuda_let_next_begin_();
     const int per_word = 4 / size, at_once = 8;
     const size_t pitch = x.pitch / 4, parts = (pitch + 511) / 512,
                  step = (size_t)gridDim.x * (MIXPREC_CUDA_THREADS_ / 32);
@@ -3066,6 +3168,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                     ((uint32_t *)to)[line * pitch + w + u * 32] = x.round ? mixprec_cuda_tf32_(words[u]) : words[u];
         }
     }
+    mixprec_cuda_wait_for_last_(); /* which may be the other copy: the product waits for this kernel alone */
 }
 
 /* The first `count` of the elements in 16 bytes that need not be aligned. */
@@ -3082,6 +3185,7 @@ static __device__ __attribute__((noinline)) uint4 mixprec_cuda_gather_(const voi
 template <int size>
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_copy_transposed_(void *to, const void *from, mixprec_cuda_copy_ x) {
+    mixprec_cuda_let_next_begin_();
     const int side = 16 / size, lane = (int)threadIdx.x % 32;
     const bool aligned = ((uintptr_t)from | x.ld * size | x.stride * size) % 16 == 0;
     const size_t down = (x.lines + 4 * side - 1) / (4 * side), parts = (x.pitch + 127) / 128 * down,
@@ -3131,6 +3235,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
                     make_uint4(y[0], y[1], y[2], y[3]);
         }
     }
+    mixprec_cuda_wait_for_last_(); /* as above */
 }
 
 /* put(row, k, i, exists) for every place in a tile of an operand: its element is i of the array, if there is one;
@@ -3172,6 +3277,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_exact_load_(float *tile, const mixprec_cuda_
 }
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_, 2)
     mixprec_cuda_gemm_exact_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_begin_after_last_();
     mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, 64, 64, blockIdx.x, blockIdx.z);
     float *a = (float *)(void *)mixprec_cuda_shared_(), *b = a + MIXPREC_CUDA_EXACT_DEPTH_ * MIXPREC_CUDA_EXACT_PITCH_;
     const char *a_base, *b_base;
@@ -3377,6 +3483,7 @@ template <int kind> struct mixprec_cuda_wmma_body_<kind, true> {
 template <int kind>
 static __global__ void __launch_bounds__(128, 4)
     mixprec_cuda_gemm_wmma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_begin_after_last_();
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     mixprec_cuda_wmma_body_<kind, kind == MIXPREC_CUDA_F16_ || kind == MIXPREC_CUDA_S8_>::run(g);
 #else
@@ -3678,6 +3785,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_gemm_mma_body_(const mixprec_cuda_gemm_args_
 template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns>
 static __global__ void __launch_bounds__(columns, 1)
     mixprec_cuda_gemm_mma_(const MIXPREC_CUDA_PARAMETER_ mixprec_cuda_gemm_args_ g) {
+    mixprec_cuda_begin_after_last_();
     /* the launcher never starts what is left out here: see mixprec_cuda_device_of_ */
     if (MIXPREC_CUDA_ARCH_ >= 800 && (columns == 128 || MIXPREC_CUDA_HAS_LARGE_TILE_(MIXPREC_CUDA_ARCH_)) &&
         (kind <= MIXPREC_CUDA_FP8_ || MIXPREC_CUDA_HAS_FP8_(MIXPREC_CUDA_ARCH_)))
@@ -3690,7 +3798,7 @@ static __global__ void __launch_bounds__(columns, 1)
    says so; consumers wait until it is full, multiply and say that it is empty. A block goes from tile to tile, so that
    while one ends the ring fills for the next. Full stages come
      - from the copy engine, one thread starting it. Two blocks with tiles one above the other are a cluster then: each
-       brings half of their B to both;
+       brings half of their B to both; or, where there are few tiles, two with one tile, which take half of k each;
      - where that cannot be used (addresses, pointers to matrices), by cp.async, or element by element.
    The consumers round f32 to TF32 where it lies, as the instruction would cut, and decode fp8 with exact products to
    fp16, half of a stage at a time, while the half before is multiplied. */
@@ -3774,6 +3882,19 @@ template <int bytes> MIXPREC_CUDA_DEV_ void mixprec_cuda_wgmma_tf32_(uint32_t st
     }
 }
 
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_sum_bits_(float x) {
+    return mixprec_cuda_bits_(x);
+}
+MIXPREC_CUDA_DEV_ uint32_t mixprec_cuda_sum_bits_(int x) {
+    return (uint32_t)x;
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_add_bits_(float &x, uint32_t bits) {
+    x = mixprec_cuda_add_(x, mixprec_cuda_float_(bits));
+}
+MIXPREC_CUDA_DEV_ void mixprec_cuda_add_bits_(int &x, uint32_t bits) {
+    x += (int)bits;
+}
+
 /* Shared memory: the ring; for each warp of the consumers 16 x 32 sums, 8 floats between their rows; scales and bias of
    the columns of two tiles; the barriers. */
 #define MIXPREC_CUDA_WGMMA_RING_ (192 * 1024)
@@ -3796,30 +3917,46 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         step = decode || mma::bytes == 2 ? 16 : 32 / mma::bytes /* of k in an instruction */
     };
     const mixprec_cuda_gemm_args_ &g;
-    const uint32_t ring, full, empty, table; /* barriers: full and empty one for each stage */
-    uint32_t rank;                           /* in the cluster */
-    uint32_t stage, parity;                  /* the next stage and its phase */
+    const uint32_t ring, full, empty, table, passed; /* barriers: full and empty one for each stage */
+    uint32_t rank;                                   /* in the cluster */
+    uint32_t stage, parity;                          /* the next stage and its phase */
 
     __device__ __forceinline__ mixprec_cuda_wgmma_body_(const mixprec_cuda_gemm_args_ &args)
         : g(args), ring(mixprec_cuda_shared_address_(mixprec_cuda_shared_())),
           full(ring + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_ + MIXPREC_CUDA_WGMMA_TABLE_),
-          empty(full + stages * 8), table(empty + stages * 8), rank(mixprec_cuda_cluster_rank_()), stage(0), parity(0) {
+          empty(full + stages * 8), table(empty + stages * 8), passed(table + 8), rank(mixprec_cuda_cluster_rank_()),
+          stage(0), parity(0) {
         if (threadIdx.x == 0) {
             for (int i = 0; i < stages; i++) {
                 mixprec_cuda_barrier_begin_(full + i * 8, g.mapped ? 1 : 128);
-                mixprec_cuda_barrier_begin_(empty + i * 8, 8 * g.cluster);
+                mixprec_cuda_barrier_begin_(empty + i * 8, 8 * sharers());
             }
             mixprec_cuda_barrier_begin_(table, 256);
+            mixprec_cuda_barrier_begin_(passed, 1);
+            if (halves())
+                mixprec_cuda_barrier_expect_(passed, rows * columns / 2 * 4);
         }
         mixprec_cuda_cluster_sync_();
+    }
+    /* The narrow tile's kernels alone: the others have no registers left for it, nor do they run few tiles. */
+    __device__ __forceinline__ bool halves() const {
+        return columns == 128 && g.halves;
+    }
+    __device__ __forceinline__ uint32_t sharers() const { /* blocks of the cluster, which share tiles of B */
+        return halves() ? 1 : g.cluster;
     }
     /* for_each_tile(work(place)): the tiles of this block, in order; `place` is that of its rows. */
     template <class Work> __device__ __forceinline__ void for_each_tile(Work work) {
         const uint32_t tiles = g.tiles_m * g.tiles_n;
 #pragma unroll 1
         for (uint32_t i = blockIdx.x / g.cluster; i < tiles * g.parts; i += gridDim.x / g.cluster) {
-            mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows * (int)g.cluster, columns, i % tiles, i / tiles);
-            place.row += rank * rows;
+            mixprec_cuda_place_ place = mixprec_cuda_place_of_(g, rows * (int)sharers(), columns, i % tiles, i / tiles);
+            if (halves()) {
+                const size_t middle =
+                    place.k_begin + (place.k_end - place.k_begin + 2 * depth - 1) / (2 * depth) * depth;
+                (rank ? place.k_begin : place.k_end) = middle < place.k_end ? middle : place.k_end;
+            } else
+                place.row += rank * rows;
             if (place.any)
                 work(place);
         }
@@ -3831,7 +3968,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
         return ring + (wide + s) * stage_bytes;
     }
     __device__ __forceinline__ void advance() {
-        stage = stage + 1 == stages ? 0 : stage + 1;
+        stage = stage + 1 == (uint32_t)stages - halves() ? 0 : stage + 1;
         parity ^= stage == 0;
     }
 
@@ -3858,7 +3995,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                 mixprec_cuda_barrier_wait_(empty + stage * 8, parity ^ 1);
                 mixprec_cuda_barrier_expect_(full + stage * 8, stage_bytes);
                 bring<a_lines_are_k, rows>(to, g.a_map, g.row_begin + place.row, k, a_batch, false);
-                if (g.cluster == 2)
+                if (sharers() == 2)
                     bring<b_lines_are_k, columns / 2>(b_to + rank * (columns / 2 * 128), g.b_map,
                                                       place.column + rank * (columns / 2), k, b_batch, true);
                 else
@@ -3916,8 +4053,8 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
     }
     /* This warp has read a stage. */
     __device__ __forceinline__ void leave(uint32_t s) const {
-        if (threadIdx.x % 32 < g.cluster)
-            mixprec_cuda_barrier_arrive_(empty + s * 8, threadIdx.x % 32);
+        if (threadIdx.x % 32 < sharers())
+            mixprec_cuda_barrier_arrive_(empty + s * 8, halves() ? rank : threadIdx.x % 32);
     }
     __device__ __forceinline__ void consume() {
         const bool plain = is_plain();
@@ -3978,12 +4115,41 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             mixprec_cuda_wgmma_finish_<0>(sums);
             if (!decode && !apart && count)
                 leave(before);
+            if (halves())
+                add_halves(sums);
             if (g.in_place)
                 end(sums, place, plain, number % 2);
             else if (place.row < g.a.rows) /* the lower tile of a cluster need not exist */
                 end_whole(sums, place);
             number++;
         });
+    }
+    /* Each of the two blocks ends half of the columns: it sends the sums of the other half to the other block, to the
+       stage that the ring does without, and adds what comes from there. Once: the launcher sees to it that a cluster
+       which halves k has one tile. */
+    template <class Sum> __device__ __forceinline__ void add_halves(Sum (&sums)[columns / 2]) const {
+        const int half = columns / 4;
+        const uint32_t place = at(stages - 1) + threadIdx.x * 16;
+#pragma unroll
+        for (int i = 0; i < half; i += 4) {
+            uint32_t x[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                x[e] = mixprec_cuda_sum_bits_(rank ? sums[i + e] : sums[half + i + e]);
+            mixprec_cuda_send_(place + i / 4 * 256 * 16, rank ^ 1, passed, make_uint4(x[0], x[1], x[2], x[3]));
+        }
+        mixprec_cuda_barrier_wait_(passed, 0);
+#pragma unroll
+        for (int i = 0; i < half; i += 4) {
+            const uint4 x = mixprec_cuda_load_four_(place + i / 4 * 256 * 16);
+            const uint32_t bits[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (rank)
+                    mixprec_cuda_add_bits_(sums[half + i + e], bits[e]);
+                else
+                    mixprec_cuda_add_bits_(sums[i + e], bits[e]);
+        }
     }
     /* Nothing is to be done with the sums. */
     __device__ __forceinline__ bool is_plain() const {
@@ -4025,6 +4191,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
     __device__ __forceinline__ void end(Sum (&sums)[columns / 2], const mixprec_cuda_place_ &place, bool plain,
                                         uint32_t which) {
         const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, r = lane / 8, c = lane % 8 * 4;
+        const int count = columns / 32 / (halves() ? 2 : 1), first = halves() ? (int)rank * count : 0;
         float *tile = (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_) + warp * 16 * 40;
         float *to = tile + lane / 4 * 40 + lane % 4 * 2;
         size_t row0 = place.row + warp * 16, left = g.a.rows > row0 ? g.a.rows - row0 : 0;
@@ -4042,7 +4209,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             four.pitch = g.ldc * size;
             row0 += g.row_begin;
         }
-        four.c += c * size;
+        four.c += (first * 32 + c) * size;
         four.type = type, four.size = (int)size, four.beta = mixprec_cuda_beta_(g);
         const bool aligned = ((uintptr_t)four.c | four.pitch) % (4 * size) == 0;
         if (!plain) {
@@ -4057,7 +4224,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
             mixprec_cuda_barrier_wait_(table, which);
         }
 #pragma unroll 1
-        for (int q = 0; q < columns / 32; q++) {
+        for (int q = first; q < first + count; q++) {
             const size_t column = place.column + q * 32 + c;
             __syncwarp();
 #pragma unroll
@@ -4081,7 +4248,12 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
                 if (g.simple) {
                     mixprec_cuda_finish_activated_(four, tile + c, 40, row0, r, last, 4, of_row);
                 } else {
-                    mixprec_cuda_finish_any_(four, tile + c, 40, row0, r, last, 4, of_row, aligned && four.count == 4);
+                    const bool whole = aligned && four.count == 4;
+                    mixprec_cuda_finish_any_(four, g, tile + c, 40, row0, r, last, 4, of_row, whole);
+                    if (!decode && !g.narrows) /* decoding has no registers left for it: end_whole */
+                        mixprec_cuda_finish_rounded_(
+                            four, g, g.offset + (mixprec_cuda_batch_of_(g, place.z) * g.m + row0 + r) * g.n + column,
+                            tile + c, 40, row0, r, last, 4, whole);
                 }
             }
             four.c += 32 * size;
@@ -4102,6 +4274,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
     }
 
     __device__ __forceinline__ void run() {
+        mixprec_cuda_begin_after_last_();
         if (threadIdx.x < 256) {
             mixprec_cuda_take_registers_<multiplier_registers, true>();
             consume();
@@ -4161,10 +4334,11 @@ static mixprec_status mixprec_cuda_error_(cudaError_t error) {
    code made for compute_75, in which kernels for later ones are empty. Both as major * 100 + minor * 10. */
 typedef struct mixprec_cuda_device_ {
     int capability, compiled, multiprocessors, shared_bytes;
+    bool early; /* kernels may begin before the one before them has ended, also when they are captured into a graph */
 } mixprec_cuda_device_;
 
 static mixprec_status mixprec_cuda_device_of_(mixprec_cuda_device_ *device) {
-    int index = 0, major = 0, minor = 0;
+    int index = 0, major = 0, minor = 0, driver = 0;
     cudaFuncAttributes attributes;
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaGetDevice(&index)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index)));
@@ -4181,6 +4355,8 @@ static mixprec_status mixprec_cuda_device_of_(mixprec_cuda_device_ *device) {
     device->compiled = attributes.ptxVersion * 10;
     if (device->compiled < 750)
         return mixprec_cuda_error_(cudaErrorNoKernelImageForDevice);
+    MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaDriverGetVersion(&driver)));
+    device->early = device->compiled >= 900 && CUDART_VERSION >= 12030 && driver >= 12030;
     return MIXPREC_OK;
 }
 
@@ -4189,12 +4365,13 @@ mixprec_status mixprec_cuda_check(void) {
     return mixprec_cuda_device_of_(&device);
 }
 
+/* In clusters of blocks; `early`: the kernel waits itself for the one launched before it. */
 template <class... Parameters, class... Arguments>
-static mixprec_status mixprec_cuda_launch_clusters_(void (*kernel)(Parameters...), size_t blocks, size_t depth,
-                                                    uint32_t cluster, int threads, size_t shared,
-                                                    mixprec_cuda_stream stream, Arguments... arguments) {
+static mixprec_status mixprec_cuda_launch_ex_(bool early, void (*kernel)(Parameters...), size_t blocks, size_t depth,
+                                              uint32_t cluster, int threads, size_t shared, mixprec_cuda_stream stream,
+                                              Arguments... arguments) {
     cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute clusters = {};
+    cudaLaunchAttribute attributes[2] = {};
     if (shared > 48 * 1024)
         MIXPREC_CUDA_TRY_(mixprec_cuda_error_(
             cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared)));
@@ -4202,15 +4379,23 @@ static mixprec_status mixprec_cuda_launch_clusters_(void (*kernel)(Parameters...
     config.blockDim = dim3((unsigned)threads);
     config.dynamicSmemBytes = shared;
     config.stream = (cudaStream_t)stream;
-    clusters.id = cudaLaunchAttributeClusterDimension;
-    clusters.val.clusterDim.x = cluster, clusters.val.clusterDim.y = clusters.val.clusterDim.z = 1;
-    config.attrs = &clusters, config.numAttrs = cluster > 1;
+    config.attrs = attributes;
+    if (cluster > 1) {
+        cudaLaunchAttribute *clusters = &attributes[config.numAttrs++];
+        clusters->id = cudaLaunchAttributeClusterDimension;
+        clusters->val.clusterDim.x = cluster, clusters->val.clusterDim.y = clusters->val.clusterDim.z = 1;
+    }
+    if (early) {
+        cudaLaunchAttribute *overlap = &attributes[config.numAttrs++];
+        overlap->id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        overlap->val.programmaticStreamSerializationAllowed = 1;
+    }
     return mixprec_cuda_error_(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 template <class... Parameters, class... Arguments>
 static mixprec_status mixprec_cuda_launch_(void (*kernel)(Parameters...), size_t blocks, size_t depth, int threads,
                                            size_t shared, mixprec_cuda_stream stream, Arguments... arguments) {
-    return mixprec_cuda_launch_clusters_(kernel, blocks, depth, 1, threads, shared, stream, arguments...);
+    return mixprec_cuda_launch_ex_(false, kernel, blocks, depth, 1, threads, shared, stream, arguments...);
 }
 
 static bool mixprec_cuda_is_compute_type_(mixprec_dtype type) {
@@ -4868,7 +5053,8 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
 typedef struct mixprec_cuda_gemm_plan_ {
     mixprec_cuda_gemm_kernel_ kernel;
     int threads, rows, columns, multiprocessors;
-    bool wgmma;
+    bool wgmma, early, decodes;   /* early: see mixprec_cuda_device_ */
+    bool may_halve;               /* k, by a cluster */
     size_t shared, batch, chunk;  /* products in all, and in a launch */
     mixprec_cuda_copy_ copies[2]; /* of A and B */
     bool reads_operands;
@@ -4937,7 +5123,7 @@ static bool mixprec_cuda_transposing_pays_(const mixprec_cuda_gemm_args_ &g, siz
     return bytes <= room && (wants_wgmma || mixprec_cuda_pays_(g, batch, copies, bytes, saved));
 }
 static mixprec_status mixprec_cuda_copy_to_(void *to, const mixprec_cuda_operand_ &x, const mixprec_cuda_copy_ &c,
-                                            int multiprocessors, mixprec_cuda_stream stream) {
+                                            int multiprocessors, bool early, mixprec_cuda_stream stream) {
     const size_t size = mixprec_cuda_size_(x.type);
     const size_t warps = c.transposed ? c.bytes / (8192 / size) : (c.pitch + 2047) / 2048 * c.lines * c.count;
     const size_t most = (size_t)multiprocessors * 16, blocks = warps / 8 < most ? warps / 8 + 1 : most;
@@ -4946,7 +5132,7 @@ static mixprec_status mixprec_cuda_copy_to_(void *to, const mixprec_cuda_operand
                                                                            : mixprec_cuda_copy_lines_<1>;
     if (c.transposed)
         kernel = size == 4 ? mixprec_cuda_copy_transposed_<4> : mixprec_cuda_copy_transposed_<1>;
-    return mixprec_cuda_launch_(kernel, blocks, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
+    return mixprec_cuda_launch_ex_(early, kernel, blocks, 1, 1, MIXPREC_CUDA_THREADS_, 0, stream, to, x.data, c);
 }
 static void mixprec_cuda_use_copy_(mixprec_cuda_operand_ *x, const void *copy, const mixprec_cuda_copy_ &c) {
     const size_t pitch = c.pitch / mixprec_cuda_size_(x->type);
@@ -5022,6 +5208,25 @@ static size_t mixprec_cuda_chunk_of_(size_t batch, size_t tiles, size_t splits) 
     return batch < most ? batch : most;
 }
 
+/* Is an operand laid out as the copy engine wants it? Boxes begin at multiples of 16 bytes, too: else an H200 reported
+   an illegal instruction. */
+static bool mixprec_cuda_is_boxed_(const mixprec_cuda_operand_ &x, size_t row_begin) {
+    const bool along_k = x.k_step == 1;
+    const size_t elements = (along_k ? x.row_step : x.k_step) | x.stride | (along_k ? 0 : row_begin);
+    return !x.array && ((uintptr_t)x.data | elements * mixprec_cuda_size_(x.type)) % 16 == 0;
+}
+/* Can a tile of C end while the next one is brought? And in the simple way? */
+static bool mixprec_cuda_ends_in_place_(const mixprec_cuda_gemm_args_ &g, bool decodes, bool *simple) {
+    const size_t size = mixprec_cuda_size_(g.c_type);
+    const bool old = g.beta != 0 || g.device_beta;
+    const bool aligned = g.n % 4 == 0 && ((uintptr_t)g.c | g.ldc * size | g.stride_c * size) % (4 * size) == 0;
+    const bool in_place = !g.c_array && g.triangle == MIXPREC_FULL && (g.narrows || !decodes) &&
+                          (!old || (aligned && size > 1)) && (!g.bias || g.bias_type <= MIXPREC_BF16) &&
+                          !(g.b.scale && g.b.row_block > 1);
+    *simple = in_place && g.narrows && aligned && !old && size > 1;
+    return in_place;
+}
+
 /* Checks all but the pointers, in the CPU's order; fills in the kernel's arguments and how to launch it. Asks the
    device last. `room`: bytes of workspace. */
 static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
@@ -5033,7 +5238,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     mixprec_cuda_device_ device;
     int kind = -1;
     cudaFuncAttributes attributes;
-    bool along_k, wmma, wgmma, has_wgmma, reads_operands, may_wgmma, wants_wgmma, large = false;
+    bool along_k, wmma, wgmma, has_wgmma, reads_operands, may_wgmma, wants_wgmma, large = false, simple;
     size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
@@ -5088,12 +5293,15 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->a.rows = d.row_end - d.row_begin, g->b.rows = d.n;
     g->m = d.m, g->n = d.n, g->k = d.k, g->row_begin = d.row_begin;
     g->c = d.c, g->c_array = d.c_array, g->stride_c = d.stride_c, g->ldc = d.ldc, g->c_type = d.c_type;
-    g->c_layout = mixprec_cuda_layout_(d.c_type);
     g->alpha = d.alpha ? mixprec_cuda_to_f32_(*d.alpha) : 1.0f;
     g->beta = d.beta ? mixprec_cuda_to_f32_(*d.beta) : 0.0f;
     g->device_alpha = options->alpha, g->device_beta = options->beta;
     g->bias = d.bias, g->bias_type = d.bias_type, g->activation = d.activation;
     g->round = d.round, g->overflow = d.overflow, g->seed = d.seed, g->offset = d.offset, g->triangle = d.triangle;
+    g->narrows =
+        d.c_type == MIXPREC_F32 ||
+        (d.round == MIXPREC_ROUND_NEAREST_EVEN &&
+         d.overflow == (mixprec_cuda_size_(d.c_type) == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE));
     rows = g->a.rows;
     reads_operands = rows && d.n && d.k && (g->alpha != 0 || g->device_alpha); /* A and B */
 
@@ -5144,6 +5352,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
 
     plan->rows = plan->columns = 64;
     plan->multiprocessors = device.multiprocessors;
+    plan->early = device.early;
+    plan->decodes = kind == MIXPREC_CUDA_FP8_;
     plan->wgmma = false;
     depth = 64;
     if (kind < 0) {
@@ -5189,6 +5399,28 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     tiles = tiles_m * tiles_n;
     g->tiles_m = (uint32_t)tiles_m, g->tiles_n = (uint32_t)tiles_n;
 
+    plan->needed = 0;
+    plan->reads_operands = reads_operands;
+    bool boxed = true, as_they_are = true; /* the copy engine brings A and B, if need be copies; and no copies */
+    for (int i = 0; i < 2; i++) {
+        mixprec_cuda_copy_ *c = &plan->copies[i];
+        const bool gram = i && mixprec_cuda_is_gram_(*g);
+        *c = mixprec_cuda_copy_of_(*g, i, plan->batch, wgmma ? kind : -1);
+        if (kind < 0 || wmma || !reads_operands || gram)
+            c->bytes = 0;
+        plan->needed += c->transposed ? c->bytes : 0;
+        if (!gram && (c->transposed || !mixprec_cuda_is_boxed_(i ? g->b : g->a, i ? 0 : g->row_begin)))
+            boxed = boxed && c->bytes, as_they_are = false;
+    }
+    /* Half the multiprocessors have no tile: a cluster of two halves k, without a workspace or a second kernel. From so
+       many steps on it was faster on an H200: what is decoded, rounded or added apart takes longer for a step. */
+    const size_t least = kind == MIXPREC_CUDA_FP8_ || kind == MIXPREC_CUDA_TF32_ ? 4
+                         : kind >= MIXPREC_CUDA_E4M3_E4M3_                       ? 8
+                                                                                 : 12;
+    plan->may_halve = wgmma && !large && !options->split_k && d.k / depth >= least && MIXPREC_CUDA_HAS_MAPS_ &&
+                      tiles * plan->batch <= (size_t)device.multiprocessors / 2 && boxed &&
+                      (as_they_are || plan->copies[0].bytes + plan->copies[1].bytes <= room) &&
+                      mixprec_cuda_ends_in_place_(*g, plan->decodes, &simple);
     /* k is split to give every multiprocessor a tile, in parts that are worth it. int32 sums cannot be. */
     if (kind >= 0 && kind != MIXPREC_CUDA_S8_ && tiles && d.k) {
         size_t parts = options->split_k;
@@ -5197,7 +5429,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
             parts = parts < d.k / (8 * depth) ? parts : d.k / (8 * depth);
             parts = parts < 32 ? parts : 32;
             /* the second kernel is taken to need as long as 16 steps of k: not measured by itself */
-            if (parts && d.k / depth - d.k / depth / parts < 16)
+            if ((parts && d.k / depth - d.k / depth / parts < 16) || (parts == 2 && plan->may_halve))
                 parts = 1;
         }
         if (parts > 65535)
@@ -5219,15 +5451,6 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->splits = (uint32_t)splits;
     if (splits == 1)
         g->split_depth = d.k;
-    plan->needed = 0;
-    plan->reads_operands = reads_operands;
-    for (int i = 0; i < 2; i++) {
-        mixprec_cuda_copy_ *c = &plan->copies[i];
-        *c = mixprec_cuda_copy_of_(*g, i, plan->batch, wgmma ? kind : -1);
-        if (kind < 0 || wmma || !reads_operands || (i && mixprec_cuda_is_gram_(*g)))
-            c->bytes = 0;
-        plan->needed += c->transposed ? c->bytes : 0;
-    }
     /* rather the sums that are asked for than transposed copies */
     if (plan->needed && options->split_k > 1 && !wants_wgmma && plan->needed + plan->partial > room) {
         *g = {};
@@ -5247,40 +5470,34 @@ static bool mixprec_cuda_map_operand_(mixprec_cuda_map_ *map, const mixprec_cuda
                  matrix = x.stride * bytes;
     const uint64_t sizes[3] = {width, height, x.stride ? batch : 1}, strides[2] = {pitch, matrix ? matrix : pitch};
     const size_t most = (size_t)1 << 30; /* coordinates are int, and go beyond the end by less than this */
-    /* boxes begin at multiples of 16 bytes: else an H200 reported an illegal instruction */
-    return !x.array && ((uintptr_t)x.data | pitch | matrix | (along_k ? 0 : row_begin * bytes)) % 16 == 0 &&
-           width < most && height < most && batch < most && width && height && (pitch | matrix) >> 40 == 0 &&
-           mixprec_cuda_map_of_(map, x.data, sizes, strides, lines);
+    return mixprec_cuda_is_boxed_(x, row_begin) && width < most && height < most && batch < most && width && height &&
+           (pitch | matrix) >> 40 == 0 && mixprec_cuda_map_of_(map, x.data, sizes, strides, lines);
 }
 /* How the wgmma kernels are launched: a block, or a cluster of two, for each multiprocessor, if every tile ends in
-   place, else for each tile. */
+   place, else for each tile; a cluster that halves k for each tile. */
 static void mixprec_cuda_gemm_place_(const mixprec_cuda_gemm_plan_ &plan, mixprec_cuda_gemm_args_ *g) {
-    const size_t size = mixprec_cuda_size_(g->c_type), count = (size_t)plan.multiprocessors;
+    const size_t count = (size_t)plan.multiprocessors;
     const size_t parts = plan.chunk * g->splits, tiles = (size_t)g->tiles_m * g->tiles_n * parts,
                  pairs = (size_t)((g->tiles_m + 1) / 2) * g->tiles_n * parts;
     const uint32_t depth = (uint32_t)(128 / mixprec_cuda_size_(g->a.type));
-    const bool old = g->beta != 0 || g->device_beta;
-    const bool aligned = g->n % 4 == 0 && ((uintptr_t)g->c | g->ldc * size | g->stride_c * size) % (4 * size) == 0;
-    const bool narrows =
-        g->c_type == MIXPREC_F32 || (g->round == MIXPREC_ROUND_NEAREST_EVEN &&
-                                     g->overflow == (size == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE));
-    g->in_place =
-        g->partial || (!g->c_array && g->triangle == MIXPREC_FULL && narrows && (!old || (aligned && size > 1)) &&
-                       (!g->bias || g->bias_type <= MIXPREC_BF16) && !(g->b.scale && g->b.row_block > 1));
-    g->simple = g->partial || (g->in_place && aligned && !old && size > 1);
-    /* two blocks to a cluster, unless half of B's tile is no box, or a tile more in a column of tiles makes a round
-       more */
-    g->cluster = g->tiles_m > 1 && count > 1 && (g->b.k_step == 1 || (uint32_t)plan.columns / 2 >= depth) &&
-                         (pairs + count / 2 - 1) / (count / 2) <= (tiles + count - 1) / count
-                     ? 2
-                     : 1;
+    g->in_place = g->partial || mixprec_cuda_ends_in_place_(*g, plan.decodes, &g->simple);
+    g->simple = g->partial || g->simple;
+    /* Two blocks to a cluster: to halve k, where half of the multiprocessors would be idle; or for two tiles, unless
+       half of B's tile is no box, or a tile more in a column of tiles makes a round more. */
+    g->halves = plan.may_halve && !g->partial;
+    g->cluster =
+        g->halves || (g->tiles_m > 1 && count > 1 && (g->b.k_step == 1 || (uint32_t)plan.columns / 2 >= depth) &&
+                      (pairs + count / 2 - 1) / (count / 2) <= (tiles + count - 1) / count)
+            ? 2
+            : 1;
+    const uint32_t b_rows = (uint32_t)plan.columns / (g->halves ? 1 : g->cluster);
     g->mapped = mixprec_cuda_map_operand_(&g->a_map, g->a, g->row_begin, g->k, plan.batch,
                                           g->a.k_step == 1 ? (uint32_t)plan.rows : depth) &&
-                mixprec_cuda_map_operand_(&g->b_map, g->b, 0, g->k, plan.batch,
-                                          g->b.k_step == 1 ? (uint32_t)plan.columns / g->cluster : depth);
+                mixprec_cuda_map_operand_(&g->b_map, g->b, 0, g->k, plan.batch, g->b.k_step == 1 ? b_rows : depth);
     if (!g->mapped)
-        g->cluster = 1;
-    g->tiles_m = (g->tiles_m + g->cluster - 1) / g->cluster;
+        g->cluster = 1, g->halves = false;
+    if (!g->halves)
+        g->tiles_m = (g->tiles_m + g->cluster - 1) / g->cluster;
 }
 
 mixprec_status mixprec_cuda_gemm_workspace(const mixprec_gemm_desc *desc, const mixprec_cuda_gemm_options *options,
@@ -5302,7 +5519,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     mixprec_cuda_extent_ extents[3];
     char *workspace;
     size_t left, most;
-    bool nothing, splits;
+    bool nothing, splits, early = false; /* early: there is a kernel of this call's to wait for */
     if (!desc)
         return MIXPREC_ERR_NULL;
     left = desc->workspace ? desc->workspace_size : 0;
@@ -5373,7 +5590,8 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             const mixprec_cuda_operand_ x = i ? g.b : g.a;
             if (!copy.bytes || copy.transposed != (pass == 0) || left < copy.bytes)
                 continue;
-            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, x, copy, plan.multiprocessors, stream));
+            MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, x, copy, plan.multiprocessors, early, stream));
+            early = plan.early;
             if (i || mixprec_cuda_is_gram_(g))
                 mixprec_cuda_use_copy_(&g.b, workspace, copy);
             if (!i)
@@ -5400,12 +5618,13 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             if (g.in_place && blocks > at_once)
                 blocks = at_once;
         }
-        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_clusters_(plan.kernel, blocks * g.cluster, plan.wgmma ? 1 : g.parts,
-                                                        g.cluster, plan.threads, plan.shared, stream, g));
+        MIXPREC_CUDA_TRY_(mixprec_cuda_launch_ex_(early, plan.kernel, blocks * g.cluster, plan.wgmma ? 1 : g.parts,
+                                                  g.cluster, plan.threads, plan.shared, stream, g));
+        early = plan.early;
         if (g.partial) {
             size_t blocks = (g.a.rows * ((g.n + 3) / 4) + 255) / 256;
-            MIXPREC_CUDA_TRY_(mixprec_cuda_launch_(mixprec_cuda_gemm_reduce_, blocks < 65536 ? blocks : 65536, chunk,
-                                                   MIXPREC_CUDA_THREADS_, 0, stream, g));
+            MIXPREC_CUDA_TRY_(mixprec_cuda_launch_ex_(early, mixprec_cuda_gemm_reduce_, blocks < 65536 ? blocks : 65536,
+                                                      chunk, 1, MIXPREC_CUDA_THREADS_, 0, stream, g));
         }
     }
     return MIXPREC_OK;

@@ -168,7 +168,9 @@ static struct {
     void (*body)(void *);
     void *argument;
     uint64_t random;
-    long launches, barriers;
+    long launches, early_launches, barriers, sent;
+    bool early; /* the kernel was launched so that it may begin before the one before it has ended */
+    bool waited[EMULATION_MAX_THREADS]; /* for that to end */
     long conflicts, gathered; /* accesses that meet a bank twice; elements read from global memory one by one */
 } emulation;
 
@@ -213,6 +215,8 @@ static void emulation_yield(emulation_context *from) {
 
 static void emulation_entry(void) {
     emulation.body(emulation.argument);
+    if (!emulation.waited[emulation.now])
+        emulation_fail("a thread has ended without waiting for the kernel before its own", "griddepcontrol");
     emulation_warp *warp = &emulation.warps[emulation.now / 32];
     warp->runnable &= ~(1u << emulation.now % 32);
     warp->done |= 1u << emulation.now % 32;
@@ -329,11 +333,15 @@ struct cudaFuncAttributes {
     int ptxVersion;
     size_t sharedSizeBytes;
 };
-enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeClusterDimension = 4,
+    cudaLaunchAttributeProgrammaticStreamSerialization = 6
+};
 struct cudaLaunchAttribute {
     cudaLaunchAttributeID id;
     struct {
         dim3 clusterDim;
+        int programmaticStreamSerializationAllowed;
     } val;
 };
 struct cudaLaunchConfig_t {
@@ -349,7 +357,9 @@ static struct {
     int major, minor, compiled, multiprocessors, shared_bytes;
     bool wgmma, no_maps; /* no_maps: the copy engine refuses every array */
     cudaError_t error;   /* what every call returns, to test errors */
-} emulation_device = {9, 0, 90, 4, 232448, false, false, cudaSuccess};
+    int driver;
+} emulation_device = {9, 0, 90, 4, 232448, false, false, cudaSuccess, 13000};
+#define CUDART_VERSION 13000
 #define MIXPREC_CUDA_EMULATED_ARCH (emulation_device.compiled * 10)
 
 static inline const char *cudaGetErrorString(cudaError_t error) {
@@ -360,6 +370,10 @@ static inline const char *cudaGetErrorString(cudaError_t error) {
 }
 static inline cudaError_t cudaGetDevice(int *device) {
     *device = 0;
+    return emulation_device.error;
+}
+static inline cudaError_t cudaDriverGetVersion(int *version) {
+    *version = emulation_device.driver;
     return emulation_device.error;
 }
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
@@ -417,6 +431,7 @@ static void emulation_run_blocks(int threads, int blocks) {
         emulation.copies[t].clear();
         emulation.brought[t].clear();
         emulation.groups[t] = 0;
+        emulation.waited[t] = !emulation.early;
         emulation_make(&emulation.threads[t], emulation.stacks + (size_t)t * EMULATION_STACK, emulation_entry);
     }
     if (threads % 32)
@@ -464,7 +479,16 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
                                       Arguments... arguments) {
     if (emulation_device.error != cudaSuccess)
         return emulation_device.error;
-    const unsigned cluster = config->numAttrs ? config->attrs->val.clusterDim.x : 1;
+    unsigned cluster = 1;
+    emulation.early = false;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+            cluster = config->attrs[i].val.clusterDim.x;
+        else
+            emulation.early = config->attrs[i].val.programmaticStreamSerializationAllowed;
+    emulation.early_launches += emulation.early;
+    if (emulation.early && (emulation_device.compiled < 90 || emulation_device.driver < 12030))
+        return cudaErrorInvalidValue;
     if (!config->gridDim.x || !config->gridDim.z || config->gridDim.z > 65535 || !config->blockDim.x ||
         config->blockDim.x * cluster > EMULATION_MAX_THREADS || cluster > 2 || config->gridDim.x % cluster ||
         (cluster > 1 && config->blockDim.x % 32) || config->dynamicSmemBytes > (size_t)emulation_device.shared_bytes)
@@ -531,8 +555,8 @@ static inline float mixprec_cuda_cvt_f16_(uint32_t bits) {
     x.bits = (uint16_t)bits;
     return emulation_result(mixprec_f16_to_f32(x));
 }
-static inline bool mixprec_cuda_any_above_(const float (&v)[8], float limit) {
-    for (int e = 0; e < 8; e++)
+template <int count> static inline bool mixprec_cuda_any_above_(const float (&v)[count], float limit) {
+    for (int e = 0; e < count; e++)
         if (!(fabsf(v[e]) <= limit))
             return true;
     return false;
@@ -552,6 +576,11 @@ static inline uint32_t mixprec_cuda_cvt_pair_(float low, float high, mixprec_dty
     }
     return codes[0] | codes[1] << bits;
 }
+static inline void mixprec_cuda_let_next_begin_(void) {
+}
+static inline void mixprec_cuda_wait_for_last_(void) {
+    emulation.waited[emulation.now] = true;
+}
 /* The arrays that kernels may read; tests enter them. */
 static std::vector<std::pair<uintptr_t, uintptr_t>> emulation_arrays;
 static void emulation_check_global(const void *p, size_t bytes, const char *what) {
@@ -569,6 +598,11 @@ template <class T> static inline T mixprec_cuda_read_(const void *p) {
     return *(const T *)p;
 }
 template <class T> static inline T *mixprec_cuda_global_(T *p) {
+    return p;
+}
+static inline float *mixprec_cuda_global_(float *p) {
+    if (!emulation.waited[emulation.now])
+        emulation_fail("partial sums that the kernel before may not have written yet", "a pointer");
     return p;
 }
 static inline unsigned char *mixprec_cuda_shared_(void) {
@@ -653,6 +687,8 @@ template <int bytes> static void mixprec_cuda_copy_async_(uint32_t address, cons
     emulation_copy copy = {
         emulation_at_shared(address, bytes, bytes, "cp.async"), bytes, {0}, emulation.groups[emulation.now]};
     if (wanted) {
+        if (!emulation.waited[emulation.now])
+            emulation_fail("a copy of what the kernel before may not have written yet", "cp.async");
         emulation_check_global(src, bytes, "cp.async");
         memcpy(copy.data, src, bytes);
     }
@@ -909,6 +945,8 @@ static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const
 static void mixprec_cuda_map_copy_(uint32_t to, const mixprec_cuda_map_ *map, uint32_t barrier, int byte, int line,
                                    int matrix, bool both) {
     std::vector<unsigned char> data(map->lines * 128u, 0);
+    if (!emulation.waited[emulation.now])
+        emulation_fail("a box of what the kernel before may not have written yet", "copy engine");
     emulation_at_shared(to, data.size(), 1024, "a box");
     if (byte < 0 || line < 0 || matrix < 0 || byte % 16)
         emulation_fail("a box before its array, or at no multiple of 16 bytes", "copy engine");
@@ -929,6 +967,18 @@ static void mixprec_cuda_map_copy_(uint32_t to, const mixprec_cuda_map_ *map, ui
             memset(box.to, 0xFF, data.size());
             emulation.boxes.push_back(box);
         }
+}
+static void mixprec_cuda_send_(uint32_t to, uint32_t rank, uint32_t barrier, const uint4 &x) {
+    const size_t at = emulation_offset(to);
+    const uint32_t words[4] = {x.x, x.y, x.z, x.w};
+    emulation_at_shared(to, 16, 16, "st.async");
+    emulation_phase_of((int)rank, barrier);
+    emulation_box box = {emulation.all_shared[rank] + at, emulation.all_unpublished[rank] + at,
+                         std::vector<unsigned char>((const unsigned char *)words, (const unsigned char *)(words + 4)),
+                         (int)rank, emulation_offset(barrier)};
+    memset(box.to, 0xFF, 16);
+    emulation.boxes.push_back(box);
+    emulation.sent++;
 }
 
 static inline uint32_t mixprec_cuda_tf32_(uint32_t bits) {

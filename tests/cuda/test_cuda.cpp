@@ -1176,6 +1176,220 @@ static void test_gemm_wgmma_tiles(void) {
     emulation_device.no_maps = false;
 #endif
 }
+/* C in every mode: products of one element of A with one of B, exact in fp32, so that every code is known; on tiles
+   that end while the next one is brought, by clusters that halve k, and otherwise. Some are NaN, Inf, beyond C's type
+   or subnormal in it. */
+static void test_gemm_rounded(void) {
+    static const mixprec_dtype c_types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    static const double amplitudes[] = {1, 300, 40000, 0x1p-15, 0x1p-20}, alphas[] = {1, 1, 4, 0x1p-110, 0x1.2p112};
+    for (int trial = 0; trial < (test_quick ? 24 : 200); trial++) {
+        const bool decoded = trial % 8 == 7, triangle = trial % 8 == 6; /* these have a block for each tile */
+        const bool halves = trial % 8 == 5;
+        const mixprec_dtype type = decoded ? MIXPREC_E5M2 : MIXPREC_F16, c_type = c_types[random_u32() % 4];
+        const size_t m = triangle ? 200 : 130 + random_u32() % 200, n = triangle ? m : 60 + random_u32() % 300,
+                     k = halves ? 800 : 16;
+        const double amplitude = amplitudes[random_u32() % 5], alpha = alphas[random_u32() % 5];
+        const double beta = random_u32() % 3 == 0;
+        matrix a = make_matrix(type, m, k, 2, true, false), b = make_matrix(type, n, k, 2, true, false),
+               c = make_matrix(c_type, m, n, 2, random_u32() % 2, true);
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        void *before = malloc(c.bytes);
+        int wrong = 0;
+        memcpy(before, c.data, c.bytes);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        for (size_t i = 0; i < 2 * m; i++)
+            for (size_t p = 0; p < k; p++) {
+                const uint32_t special = random_u32() % 64;
+                put(a.data, type, i / m * a.stride + i % m * a.ld + p,
+                    p != i % m % k ? 0
+                    : special == 0 ? (double)NAN
+                    : special == 1 ? (double)INFINITY
+                                   : (random_unit() * 2 - 1) * amplitude);
+            }
+        for (size_t j = 0; j < 2 * n; j++)
+            for (size_t p = 0; p < k; p++)
+                put(b.data, type, j / n * b.stride + j % n * b.ld + p, random_unit() + 0.5);
+#ifndef TEST_ON_DEVICE
+        const bool old = trial / 8 % 3 == 2;
+        pretend_device(old ? 80 : 90, halves ? 72 : 1 + (int)(random_u32() % 7), !old);
+        const long sent = emulation.sent;
+#endif
+        d.m = m, d.n = n, d.k = k, d.batch = 2, d.trans_b = MIXPREC_TRANS, d.alpha = &alpha, d.beta = &beta;
+        d.a = a.data, d.a_type = type, d.lda = a.ld, d.stride_a = a.stride;
+        d.b = b.data, d.b_type = type, d.ldb = b.ld, d.stride_b = b.stride;
+        d.c = c.data, d.c_type = c_type, d.ldc = c.ld, d.stride_c = c.stride;
+        d.round = (mixprec_round)(random_u32() % 2 ? MIXPREC_ROUND_STOCHASTIC : (int)(random_u32() % 6));
+        d.overflow = (mixprec_overflow)(random_u32() % 3);
+        d.seed = (uint64_t)random_u32() << 32 | random_u32(), d.offset = random_u32();
+        d.triangle = triangle ? MIXPREC_LOWER : MIXPREC_FULL;
+        if (!triangle && random_u32() % 3 == 0)
+            d.row_begin = 8 * (random_u32() % 8), d.row_end = d.row_begin + 20 + random_u32() % 40;
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "rounded: %s", mixprec_cuda_last_error());
+        finish();
+#ifndef TEST_ON_DEVICE
+        const size_t unit = 4 * size_of(c_type); /* an old C ends in place where it is aligned */
+        const bool in_place =
+            beta == 0 || (unit > 4 && n % 4 == 0 &&
+                          ((uintptr_t)c.data | c.ld * size_of(c_type) | c.stride * size_of(c_type)) % unit == 0);
+        CHECK((emulation.sent != sent) == (halves && !old && in_place), "rounded: trial %d: halved %d", trial,
+              (int)(emulation.sent != sent));
+#endif
+        for (size_t l = 0; l < 2; l++)
+            for (size_t i = d.row_begin; i < (d.row_end ? d.row_end : m); i++)
+                for (size_t j = 0; j < (triangle ? i + 1 : n); j++) {
+                    const size_t at = l * c.stride + i * c.ld + j, p = i % k;
+                    const uint64_t index = d.offset + (l * m + i) * n + j;
+                    const double x = value_at(a.data, type, l * a.stride + i * a.ld + p) *
+                                         value_at(b.data, type, l * b.stride + j * b.ld + p) +
+                                     0;
+                    const float product = rounded((float)x * (float)alpha);
+                    const double y =
+                        (double)(beta != 0 ? rounded(product + (float)value_at(before, c_type, at)) : product);
+                    const uint32_t got = code_at(c.data, c_type, at),
+                                   want = mixprec_encode(y, c_type, d.round, d.overflow,
+                                                         mixprec_random_bits(d.seed, index));
+                    const double value = value_at(c.data, c_type, at);
+                    if (y != y ? value == value : got != want)
+                        CHECK(wrong++ > 2,
+                              "%s, mode %d, policy %d, product %zu (%zu, %zu) of %zu x %zu: %g is %x, not %x",
+                              mixprec_dtype_name(c_type), (int)d.round, (int)d.overflow, l, i, j, m, n, y, got, want);
+                }
+        free(before);
+        release(a.data);
+        release(b.data);
+        release(c.data);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+/* Where half of the multiprocessors would have no tile, the two blocks of a cluster halve k, unless split_k is asked
+   for. */
+static void test_gemm_halves(void) {
+    static const struct {
+        mixprec_dtype a, b;
+        int native;
+        size_t least; /* steps of 128 bytes */
+    } kinds[] = {{MIXPREC_F16, MIXPREC_F16, 0, 12},  {MIXPREC_BF16, MIXPREC_BF16, 0, 12},
+                 {MIXPREC_E4M3, MIXPREC_E5M2, 0, 4}, {MIXPREC_E4M3, MIXPREC_E4M3, 1, 8},
+                 {MIXPREC_E5M2, MIXPREC_E4M3, 1, 8}, {MIXPREC_F32, MIXPREC_F32, 1, 4},
+                 {MIXPREC_I8, MIXPREC_I8, 0, 12}};
+    static const mixprec_dtype c_types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3};
+    const int count = (int)(sizeof kinds / sizeof *kinds);
+    for (int trial = 0; trial < count * (test_quick ? 3 : 12); trial++) {
+        const mixprec_dtype type = kinds[trial % count].a, c_type = c_types[random_u32() % 4];
+        const size_t least = kinds[trial % count].least * (128 / size_of(type));
+        const size_t k = least - (trial / count % 3 == 2) + (trial / count % 3 == 0) * (random_u32() % least);
+        const size_t m = 1 + random_u32() % 256, n = 1 + random_u32() % 300;
+        const bool narrow = size_of(type) != 2 && (kinds[trial % count].native || type == MIXPREC_I8);
+        const bool trans_a = !narrow && random_u32() % 2, trans_b = narrow || random_u32() % 2,
+                   aligned = random_u32() % 3;
+        matrix a = make_matrix(type, trans_a ? k : m, trans_a ? m : k, 2, true, true),
+               b = make_matrix(kinds[trial % count].b, trans_b ? n : k, trans_b ? k : n, 2, true, true),
+               c = make_matrix(c_type, m, n, 2, aligned, true);
+        const double alpha = type == MIXPREC_I8 ? 1.0 / 16384
+                             : random_u32() % 2 ? 1
+                                                : -0.5,
+                     beta = c_type == MIXPREC_F32 && n % 4 == 0 && aligned && random_u32() % 2 ? 0.75 : 0;
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        float *scale_a, *scale_b, *bias = (float *)memory(n * 4);
+        void *before = malloc(c.bytes);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 24, true); /* 6 tiles, of 2 products */
+        const long sent = emulation.sent;
+#endif
+        d.m = m, d.n = n, d.k = k, d.batch = c.count = 1 + random_u32() % 2, d.alpha = &alpha, d.beta = &beta;
+        d.trans_a = trans_a ? MIXPREC_TRANS : MIXPREC_NO_TRANS, d.trans_b = trans_b ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+        d.a = a.data, d.a_type = a.type, d.lda = a.ld, d.stride_a = a.stride;
+        d.b = b.data, d.b_type = b.type, d.ldb = b.ld, d.stride_b = random_u32() % 2 ? b.stride : 0;
+        d.c = c.data, d.c_type = c_type, d.ldc = c.ld, d.stride_c = c.stride;
+        d.native = kinds[trial % count].native;
+        d.overflow = size_of(c_type) == 1 ? MIXPREC_OVERFLOW_SATURATE : MIXPREC_OVERFLOW_IEEE;
+        d.scale_a = make_scales(a.rows, a.columns, random_u32() % 2 ? (trans_a ? 3 : 2) : 0, &scale_a);
+        d.scale_b = make_scales(b.rows, b.columns, random_u32() % 2 ? (trans_b ? 2 : 3) : 0, &scale_b);
+        if (random_u32() % 2) {
+            d.bias = bias;
+            for (size_t i = 0; i < n; i++)
+                bias[i] = (float)random_unit();
+        }
+        d.activation = (mixprec_activation)(random_u32() % 3);
+        if (m > 32 && random_u32() % 3 == 0)
+            d.row_begin = 16 * (random_u32() % 2), d.row_end = m - random_u32() % 8;
+        options.split_k = trial / count % 3 == 1; /* 1: not at all */
+        memcpy(before, c.data, c.bytes);
+        CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_OK, "halves: %s", mixprec_cuda_last_error());
+        finish();
+        check_gemm("halves", &d, &a, &b, &c, before, d.native ? 0x1p-11 : 0);
+#ifndef TEST_ON_DEVICE
+        const bool halved = emulation.sent != sent, want = !options.split_k && k >= least;
+        CHECK(halved == want, "%s, m %zu n %zu k %zu, split_k %zu: halved %d, not %d", mixprec_dtype_name(type), m, n,
+              k, options.split_k, (int)halved, (int)want);
+#endif
+        free(before);
+        release(a.data);
+        release(b.data);
+        release(c.data);
+        release(bias);
+        if (scale_a)
+            release(scale_a);
+        if (scale_b)
+            release(scale_b);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+}
+
+#ifndef TEST_ON_DEVICE
+/* Two copies, the product in parts, their sum: all but the first may begin before the one before has ended, where the
+   device, its code and the driver know how. The emulation sees to it that each waits. */
+static void test_gemm_early(void) {
+    static const struct {
+        int arch, driver;
+        bool wgmma, early;
+    } devices[] = {{90, 13000, true, true},  {90, 13000, false, true},  {120, 12030, false, true},
+                   {90, 12020, true, false}, {89, 13000, false, false}, {80, 13000, false, false}};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        const size_t m = 70, n = 90, k = 701;
+        matrix a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true),
+               b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true),
+               c = make_matrix(MIXPREC_F32, m, n, 1, false, false);
+        void *before = malloc(c.bytes);
+        mixprec_gemm_desc d;
+        mixprec_cuda_gemm_options options;
+        size_t bytes = 0;
+        memcpy(before, c.data, c.bytes);
+        memset(&d, 0, sizeof d);
+        memset(&options, 0, sizeof options);
+        pretend_device(devices[i].arch, 4, devices[i].wgmma);
+        emulation_device.driver = devices[i].driver;
+        d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
+        d.a = (char *)a.data + 2, d.b = (char *)b.data + 2, d.c = c.data, d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
+        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32, options.split_k = 3;
+        a.data = (void *)d.a, b.data = (void *)d.b, a.ld = d.lda, b.ld = d.ldb;
+        OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
+        d.workspace = memory(bytes), d.workspace_size = bytes;
+        const long launches = emulation.launches, early = emulation.early_launches;
+        OK(mixprec_cuda_gemm_ex(&d, &options, NULL));
+        CHECK(emulation.launches - launches == 4 && emulation.early_launches - early == (devices[i].early ? 3 : 0),
+              "sm_%d, driver %d: %ld launches, %ld of them early", devices[i].arch, devices[i].driver,
+              emulation.launches - launches, emulation.early_launches - early);
+        check_gemm("early", &d, &a, &b, &c, before, 0);
+        free(before);
+        release(d.workspace);
+        release(a.data), release(b.data), release(c.data);
+    }
+    emulation_device.driver = 13000;
+    pretend_device(90, 4);
+}
+#endif
+
 static void test_gemm_tf32(void) {
     static const gemm_kind kinds[] = {{MIXPREC_F32, MIXPREC_F32, MIXPREC_CUDA_PATH_AUTO, 1, 80, 4, 4}};
     RUN_GEMMS("mma, TF32", kinds, 20, 200);
@@ -2597,8 +2811,16 @@ static void run_graph_step(graph_step *g, cudaStream_t s) {
     mixprec_cuda_quantized quantized;
     mixprec_cuda_step step;
     mixprec_adam adam;
+    mixprec_gemm_desc product; /* of several kernels: a copy, as rows are not aligned, two parts of k, their sum */
+    mixprec_cuda_gemm_options options;
     memset(&quantized, 0, sizeof quantized);
     memset(&step, 0, sizeof step);
+    memset(&product, 0, sizeof product);
+    memset(&options, 0, sizeof options);
+    product.m = product.n = 128, product.k = 130, product.trans_b = MIXPREC_TRANS, options.split_k = 2;
+    product.a = product.b = g->parameter.model, product.a_type = product.b_type = MIXPREC_BF16;
+    product.c = g->product, product.c_type = MIXPREC_F32, product.workspace = g->workspace;
+    product.workspace_size = 1 << 20;
     mixprec_adamw_init(&adam);
     step.inverse_scale = g->values + 2, step.clip = g->values + 1, step.found_inf = &g->scaler->found_inf;
     quantized.dst = g->fp8, quantized.src = g->parameter.model, quantized.n = GRAPH_N;
@@ -2609,8 +2831,7 @@ static void run_graph_step(graph_step *g, cudaStream_t s) {
     QUEUED(mixprec_cuda_adam_step(&adam, &g->parameter, 1, 1, 1, 0, g->state, &step, stream));
     QUEUED(mixprec_cuda_quantize(&quantized, 1, MIXPREC_E4M3, MIXPREC_BF16, stream));
     QUEUED(mixprec_cuda_delayed_scaling_update(g->scaling, g->values + 3, 1, stream));
-    QUEUED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_TRANS, 128, 128, 130, 1, g->parameter.model, MIXPREC_BF16, 130,
-                             g->parameter.model, MIXPREC_BF16, 130, 0, g->product, MIXPREC_F32, 128, stream));
+    QUEUED(mixprec_cuda_gemm_ex(&product, &options, stream));
     QUEUED(mixprec_cuda_scaler_update(g->scaler, NULL, stream));
 #undef QUEUED
 }
@@ -3109,6 +3330,11 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
         {"cuda: GEMM, wgmma", test_gemm_wgmma},
         {"cuda: GEMM, wgmma, tile after tile", test_gemm_wgmma_tiles},
+        {"cuda: GEMM, every rounding mode of C", test_gemm_rounded},
+        {"cuda: GEMM, k halved by clusters", test_gemm_halves},
+#ifndef TEST_ON_DEVICE
+        {"cuda: GEMM, kernels that begin early", test_gemm_early},
+#endif
         {"cuda: GEMM, mma.sync, every layout", test_gemm_layouts},
         {"cuda: GEMM, the paths agree", test_gemm_paths},
         {"cuda: GEMM, NaN, Inf, subnormals, zero coefficients", test_gemm_special},
