@@ -1176,6 +1176,26 @@ static void test_gemm_wgmma_tiles(void) {
     emulation_device.no_maps = false;
 #endif
 }
+#ifndef TEST_ON_DEVICE
+/* What narrows C in the modes that no instruction has, of every exponent, at the ends of the random numbers. */
+static void test_code32(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
+    static const uint32_t ends[] = {0, 1, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFEu, 0xFFFFFFFFu};
+    for (int i = 0; i < (test_quick ? 200000 : 2000000); i++) {
+        const mixprec_dtype type = types[random_u32() % 4];
+        const mixprec_round round = (mixprec_round)(random_u32() % 6);
+        const mixprec_overflow overflow = (mixprec_overflow)(random_u32() % 3);
+        const uint32_t bits = random_u32() & (random_u32() % 2 ? 0xFFFFFFFFu : 0xFFF00000u << random_u32() % 8);
+        const uint32_t random = random_u32() % 2 ? random_u32() : ends[random_u32() % 6];
+        const float x = float_from_bits(bits);
+        const uint32_t got = mixprec_cuda_code32_(x, type, round, overflow, random),
+                       want = mixprec_encode((double)x, type, round, overflow, random);
+        CHECK(got == want, "%s, mode %d, policy %d, random %08x: %08x is %x, not %x", mixprec_dtype_name(type),
+              (int)round, (int)overflow, random, bits, got, want);
+    }
+}
+#endif
+
 /* C in every mode: products of one element of A with one of B, exact in fp32, so that every code is known; on tiles
    that end while the next one is brought, by clusters that halve k, and otherwise. Some are NaN, Inf, beyond C's type
    or subnormal in it. */
@@ -1342,6 +1362,35 @@ static void test_gemm_halves(void) {
             release(scale_b);
     }
 #ifndef TEST_ON_DEVICE
+    /* What is not aligned is copied first; where there is room for the sums of two parts alone, these are made instead,
+       and added by another kernel. */
+    for (int form = 0; form < 3; form++) { /* all that is asked for, the sums, nothing */
+        const size_t m = 100, n = 100, k = 2048;
+        matrix a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true),
+               b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true),
+               c = make_matrix(MIXPREC_F32, m, n, 1, true, false);
+        void *before = malloc(c.bytes);
+        mixprec_gemm_desc d;
+        size_t bytes = 0;
+        memcpy(before, c.data, c.bytes);
+        memset(&d, 0, sizeof d);
+        pretend_device(90, 2, true);
+        d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
+        d.a = (char *)a.data + 2, d.b = (char *)b.data + 2, d.c = c.data, d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
+        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+        a.data = (void *)d.a, b.data = (void *)d.b;
+        OK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes));
+        CHECK(bytes == (m + n) * k * 2, "halves: a workspace of %zu bytes", bytes);
+        d.workspace = memory(bytes), d.workspace_size = form == 0 ? bytes : form == 1 ? 2 * m * n * 4 : 0;
+        const long launches = emulation.launches, sent = emulation.sent;
+        OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+        CHECK((emulation.sent != sent) == (form == 0) && emulation.launches - launches == 3 - form,
+              "halves, form %d: %ld launches", form, emulation.launches - launches);
+        check_gemm("halves", &d, &a, &b, &c, before, 0);
+        free(before);
+        release(d.workspace);
+        release(a.data), release(b.data), release(c.data);
+    }
     pretend_device(90, 4);
 #endif
 }
@@ -3330,6 +3379,9 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, mma.sync, TF32", test_gemm_tf32},
         {"cuda: GEMM, wgmma", test_gemm_wgmma},
         {"cuda: GEMM, wgmma, tile after tile", test_gemm_wgmma_tiles},
+#ifndef TEST_ON_DEVICE
+        {"cuda: narrowing in 32 bits", test_code32},
+#endif
         {"cuda: GEMM, every rounding mode of C", test_gemm_rounded},
         {"cuda: GEMM, k halved by clusters", test_gemm_halves},
 #ifndef TEST_ON_DEVICE
