@@ -1364,8 +1364,8 @@ static void test_gemm_halves(void) {
 #ifndef TEST_ON_DEVICE
     /* What is not aligned is copied first; where there is room for the sums of two parts alone, these are made instead,
        and added by another kernel. */
-    for (int form = 0; form < 3; form++) { /* all that is asked for, the sums, nothing */
-        const size_t m = 100, n = 100, k = 2048;
+    for (int form = 0; form < 4; form++) { /* all that is asked for, the sums, nothing; all, but A is not copied */
+        const size_t m = 100, n = 100, k = 2048, rows = form == 3 ? m - 4 : m, sums = 2 * rows * n * 4;
         matrix a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true),
                b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true),
                c = make_matrix(MIXPREC_F32, m, n, 1, true, false);
@@ -1379,12 +1379,14 @@ static void test_gemm_halves(void) {
         d.a = (char *)a.data + 2, d.b = (char *)b.data + 2, d.c = c.data, d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
         d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
         a.data = (void *)d.a, b.data = (void *)d.b;
+        if (form == 3)
+            d.row_begin = m - rows, d.row_end = m;
         OK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes));
-        CHECK(bytes == (m + n) * k * 2, "halves: a workspace of %zu bytes", bytes);
-        d.workspace = memory(bytes), d.workspace_size = form == 0 ? bytes : form == 1 ? 2 * m * n * 4 : 0;
+        CHECK(bytes == (form == 3 ? n * k * 2 + sums : (m + n) * k * 2), "halves: a workspace of %zu bytes", bytes);
+        d.workspace = memory(bytes), d.workspace_size = form == 1 ? sums : form == 2 ? 0 : bytes;
         const long launches = emulation.launches, sent = emulation.sent;
         OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
-        CHECK((emulation.sent != sent) == (form == 0) && emulation.launches - launches == 3 - form,
+        CHECK((emulation.sent != sent) == (form == 0) && emulation.launches - launches == (form == 3 ? 3 : 3 - form),
               "halves, form %d: %ld launches", form, emulation.launches - launches);
         check_gemm("halves", &d, &a, &b, &c, before, 0);
         free(before);
