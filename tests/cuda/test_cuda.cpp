@@ -62,7 +62,7 @@ static void *memory(size_t bytes, size_t shift = 0) {
 #endif
     return p + shift;
 }
-static void release(const void *p) {
+static void release(const void *p) { /* NULL: nothing */
     void *base = (void *)((uintptr_t)p & ~(uintptr_t)255);
 #ifdef TEST_ON_DEVICE
     cudaFree(base);
@@ -875,14 +875,10 @@ static void run_gemm(const char *what, gemm_kind kind, size_t m, size_t n, size_
     release(b.data);
     release(c.data);
     release(coefficient);
-    if (bias)
-        release(bias);
-    if (scale_a)
-        release(scale_a);
-    if (scale_b)
-        release(scale_b);
-    if (d.workspace)
-        release(d.workspace);
+    release(bias);
+    release(scale_a);
+    release(scale_b);
+    release(d.workspace);
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
 #endif
@@ -992,10 +988,8 @@ static void test_gemm_bits(void) {
         release(b.data);
         release(c.data);
         release(bias);
-        if (scale_a)
-            release(scale_a);
-        if (scale_b)
-            release(scale_b);
+        release(scale_a);
+        release(scale_b);
     }
 }
 
@@ -1107,10 +1101,8 @@ static void test_gemm_wgmma_tiles(void) {
         release(c.data);
         release(bias);
         release(coefficient);
-        if (scale_a)
-            release(scale_a);
-        if (scale_b)
-            release(scale_b);
+        release(scale_a);
+        release(scale_b);
     }
     for (int round = MIXPREC_ROUND_NEAREST_EVEN; round < MIXPREC_ROUND_STOCHASTIC; round++) { /* 1 + 2^-12 to f16 */
         matrix x = make_matrix(MIXPREC_F16, 64, 16, 1, true, false),
@@ -1286,6 +1278,21 @@ static void test_gemm_rounded(void) {
 #endif
 }
 
+#ifndef TEST_ON_DEVICE
+/* A product A B^T of f16, no row of which is aligned: A and B begin with the second column of theirs. */
+static mixprec_gemm_desc make_unaligned(size_t m, size_t n, size_t k, matrix *a, matrix *b, matrix *c) {
+    mixprec_gemm_desc d;
+    *a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true), *b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true);
+    *c = make_matrix(MIXPREC_F32, m, n, 1, true, false);
+    a->data = (char *)a->data + 2, b->data = (char *)b->data + 2;
+    memset(&d, 0, sizeof d);
+    d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
+    d.a = a->data, d.b = b->data, d.c = c->data, d.lda = a->ld, d.ldb = b->ld, d.ldc = c->ld;
+    d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+    return d;
+}
+#endif
+
 /* Where half of the multiprocessors would have no tile, the two blocks of a cluster halve k, unless split_k is asked
    for. */
 static void test_gemm_halves(void) {
@@ -1356,29 +1363,20 @@ static void test_gemm_halves(void) {
         release(b.data);
         release(c.data);
         release(bias);
-        if (scale_a)
-            release(scale_a);
-        if (scale_b)
-            release(scale_b);
+        release(scale_a);
+        release(scale_b);
     }
 #ifndef TEST_ON_DEVICE
     /* What is not aligned is copied first; where there is room for the sums of two parts alone, these are made instead,
        and added by another kernel. */
     for (int form = 0; form < 4; form++) { /* all that is asked for, the sums, nothing; all, but A is not copied */
         const size_t m = 100, n = 100, k = 2048, rows = form == 3 ? m - 4 : m, sums = 2 * rows * n * 4;
-        matrix a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true),
-               b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true),
-               c = make_matrix(MIXPREC_F32, m, n, 1, true, false);
+        matrix a, b, c;
+        mixprec_gemm_desc d = make_unaligned(m, n, k, &a, &b, &c);
         void *before = malloc(c.bytes);
-        mixprec_gemm_desc d;
         size_t bytes = 0;
         memcpy(before, c.data, c.bytes);
-        memset(&d, 0, sizeof d);
         pretend_device(90, 2, true);
-        d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
-        d.a = (char *)a.data + 2, d.b = (char *)b.data + 2, d.c = c.data, d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
-        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
-        a.data = (void *)d.a, b.data = (void *)d.b;
         if (form == 3)
             d.row_begin = m - rows, d.row_end = m;
         OK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes));
@@ -1408,22 +1406,16 @@ static void test_gemm_early(void) {
                    {90, 12020, true, false}, {89, 13000, false, false}, {80, 13000, false, false}};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         const size_t m = 70, n = 90, k = 701;
-        matrix a = make_matrix(MIXPREC_F16, m, k + 1, 1, true, true),
-               b = make_matrix(MIXPREC_F16, n, k + 1, 1, true, true),
-               c = make_matrix(MIXPREC_F32, m, n, 1, false, false);
+        matrix a, b, c;
+        mixprec_gemm_desc d = make_unaligned(m, n, k, &a, &b, &c);
         void *before = malloc(c.bytes);
-        mixprec_gemm_desc d;
         mixprec_cuda_gemm_options options;
         size_t bytes = 0;
         memcpy(before, c.data, c.bytes);
-        memset(&d, 0, sizeof d);
         memset(&options, 0, sizeof options);
         pretend_device(devices[i].arch, 4, devices[i].wgmma);
         emulation_device.driver = devices[i].driver;
-        d.m = m, d.n = n, d.k = k, d.trans_b = MIXPREC_TRANS;
-        d.a = (char *)a.data + 2, d.b = (char *)b.data + 2, d.c = c.data, d.lda = a.ld, d.ldb = b.ld, d.ldc = c.ld;
-        d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32, options.split_k = 3;
-        a.data = (void *)d.a, b.data = (void *)d.b, a.ld = d.lda, b.ld = d.ldb;
+        options.split_k = 3;
         OK(mixprec_cuda_gemm_workspace(&d, &options, &bytes));
         d.workspace = memory(bytes), d.workspace_size = bytes;
         const long launches = emulation.launches, early = emulation.early_launches;
@@ -2801,12 +2793,9 @@ static void run_optimizer(int trial) {
     }
     for (i = 0; i < 3; i++) {
         release(device[i].grad), release(device[i].moment1), release(device[i].moment2);
-        if (device[i].master)
-            release(device[i].master);
-        if (device[i].model)
-            release(device[i].model);
-        if (device[i].compensation)
-            release(device[i].compensation);
+        release(device[i].master);
+        release(device[i].model);
+        release(device[i].compensation);
         free(host[i].master), free(host[i].model), free(host[i].compensation);
         free(host[i].moment1), free(host[i].moment2);
     }
