@@ -20,15 +20,17 @@
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
        once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
        its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
-       With tcc, and on CPUs other than x86, ARM and RISC-V, that environment does act on GEMM, unscaling and .scale.
+       With tcc, and on CPUs other than x86, ARM and RISC-V, that environment does act on all else: GEMM, reductions,
+       .scale, optimisers, layers.
        Where the x87 unit computes, products of f64 that are subnormal may be rounded twice (.scale between f64 and
        f64), and clang may keep GEMM's sums too wide.
-     - GEMM accumulates in fp32 in one documented order. For f16, bf16, e4m3 and e5m2 operands the result has the same
-       bits on every instruction set, for any batch size, leading dimension, blocking and split over threads.
+     - GEMM accumulates in fp32 (f64 times f64: in f64) in one documented order. For f16, bf16 (unless products over-
+       or underflow), e4m3 and e5m2 operands the result has the same bits on every instruction set, for any batch size,
+       leading dimension, blocking and split over threads; not with .native.
      - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU. The
        floating-point flags and modes of the caller come back as they were. A call that returns an error has not
-       written to its outputs; only what a caller's `read` and `write` for checkpoints fail at in the middle may be
-       there in part.
+       written to its outputs; but where a caller's `write` fails midway through a checkpoint, or `read` when it is
+       asked a second time, what went through before stays.
 
    What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major
    matrices. For NVIDIA GPUs there is mixprec_cuda.cuh.
@@ -106,9 +108,9 @@
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
                             the workspace it is given, or, more slowly and in portable C, in about 4 KB of stack.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
-   MIXPREC_NO_GEMM          Leaves out the mixprec_gemm functions and mixprec_conv2d.
+   MIXPREC_NO_GEMM          Leaves out the mixprec_gemm functions, mixprec_native_available and mixprec_conv2d.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
-   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mixprec_amax and mixprec_all_finite.
+   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mean and variance, mixprec_amax and mixprec_all_finite.
    MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, the scales of fp8.
    MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_accumulate, mixprec_warmup_cosine.
    MIXPREC_NO_POLICY        Leaves out the mixprec_policy_ functions, mixprec_autocast_of.
@@ -116,7 +118,8 @@
    MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
-   MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator. 32768.
+   MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator, where
+                            there is one. 32768.
    MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
 
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && __STDC_VERSION__ + 0 < 199901L
@@ -180,8 +183,8 @@ typedef struct mixprec_e5m2 {
     uint8_t bits; /* OCP OFP8 revision 1.0, E5M2: 1, 5, 2; Inf and NaN as in IEEE 754; max 57344 */
 } mixprec_e5m2;
 
-/* More storage formats, for conversion. FNUZ: Noune et al., arXiv:2206.02915, and AMD CDNA 3. MX: OCP Microscaling
-   Formats (MX) specification 1.0. */
+/* More storage formats, for conversion and quantisation. FNUZ: Noune et al., arXiv:2206.02915, and AMD CDNA 3. MX: OCP
+   Microscaling Formats (MX) specification 1.0. */
 typedef struct mixprec_e4m3fnuz {
     uint8_t bits; /* FNUZ: 1, 4, 3, bias 8; no Inf, no -0; NaN is 0x80; max 240 */
 } mixprec_e4m3fnuz;
@@ -222,7 +225,7 @@ typedef struct mixprec_i8 {
     X(e4m3, MIXPREC_E4M3, 8, 3, 7, 0x7Eu, 0x7Fu, 0x7Fu, MIXPREC_NO_INF_)                                               \
     X(e5m2, MIXPREC_E5M2, 8, 2, 15, 0x7Bu, 0x7Cu, 0x7Eu, MIXPREC_IEEE_)                                                \
     MIXPREC_MORE_FORMATS_(X)
-/* Those that only conversion knows. */
+/* Those that are not for arithmetic. */
 #define MIXPREC_MORE_FORMATS_(X)                                                                                       \
     X(e4m3fnuz, MIXPREC_E4M3FNUZ, 8, 3, 8, 0x7Fu, 0x80u, 0x80u, MIXPREC_FNUZ_)                                         \
     X(e5m2fnuz, MIXPREC_E5M2FNUZ, 8, 2, 16, 0x7Fu, 0x80u, 0x80u, MIXPREC_FNUZ_)                                        \
@@ -304,7 +307,8 @@ typedef enum mixprec_dtype {
     MIXPREC_BF16,
     MIXPREC_E4M3,
     MIXPREC_E5M2,
-    /* For conversion only: GEMM and the scaler answer MIXPREC_ERR_DTYPE. */
+    /* For conversion, mixprec_stats, checkpoints and, but for E8M0, quantisation; what computes answers
+       MIXPREC_ERR_DTYPE. */
     MIXPREC_E4M3FNUZ,
     MIXPREC_E5M2FNUZ,
     MIXPREC_E4M3IEEE,
@@ -554,7 +558,7 @@ typedef struct mixprec_quantize_desc {
     size_t src_ld; /* elements from one row to the next; 0: rows without gaps */
     void *dst;     /* rows x columns */
     mixprec_dtype dst_type;
-    size_t dst_ld; /* likewise; of fp4, whose rows begin with a byte, even, and 0: `columns` or one more */
+    size_t dst_ld; /* likewise; for fp4 even, since rows begin with a byte: 0 is `columns`, plus one if that is odd */
 
     float *scales;                    /* written, in the layout of mixprec_scales: an element of src is about an ... */
     size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
@@ -600,7 +604,7 @@ typedef struct mixprec_parameter {
     mixprec_dtype grad_type;
     float *master; /* n elements each, none overlapping another */
     void *model;
-    mixprec_dtype model_type;
+    mixprec_dtype model_type; /* not looked at where model is NULL */
     void *compensation;
     float *moment1; /* Adam: of the gradient; SGD: the momentum, NULL without. Zeros before the first step. */
     float *moment2; /* Adam: of its square; SGD: NULL */
@@ -1208,7 +1212,7 @@ MIXPREC_NARROW_FORMATS_(MIXPREC_CLASSIFY_)
 
 /* All functions are thread-safe as long as no two calls write to the same memory. A pointer needs no alignment beyond
    that of its element type. On any status but MIXPREC_OK the outputs are untouched (but see mixprec_checkpoint_load).
-   An array that may be NULL needs a valid dtype all the same, unless a comment says what 0 means. */
+   An array that may be NULL needs a valid dtype all the same, unless a comment says otherwise. */
 
 /* ---- what there is ---- */
 
@@ -1231,9 +1235,9 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
 /* dst[i] = src[i] for i < n, converted between any two dtypes, each element rounded once, to nearest even, with the
    IEEE overflow policy. Equal types are copied bit for bit. dst may be src itself, for narrowing and widening alike
    (the memory must hold the larger of the two); any other overlap is MIXPREC_ERR_OVERLAP. n may be 0. From 64 MB on,
-   src and dst together, AMD's CPUs and Intel's with AVX512_FP16 (Xeons since Sapphire Rapids) write dst around the
-   caches, in mixprec_scaler_unscale and mixprec_dequantize, too; only these of Intel's so write the model in a step and
-   bytes in mixprec_quantize, those with AVX-512 where they begin at a multiple of 4.
+   src and dst together, dst is written around the caches on AMD's CPUs and on Intel's with AVX512_FP16 (Xeons since
+   Sapphire Rapids); so are the results of mixprec_scaler_unscale and mixprec_dequantize. On those of Intel's alone that
+   goes for the model in an optimiser's step, and for mixprec_quantize to bytes, too.
    Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
@@ -1293,8 +1297,8 @@ MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance,
 
 /* For several threads: the sum of each block, partials[0 .. (n + MIXPREC_REDUCE_BLOCK - 1) / MIXPREC_REDUCE_BLOCK).
    Split x at multiples of MIXPREC_REDUCE_BLOCK; mixprec_combine adds all partials, in their order, and gives the bits
-   of one call. y is read for MIXPREC_DOT only, center for MIXPREC_SUM_SQUARES only: 0, or the mean. Errors as above,
-   and MIXPREC_ERR_REDUCTION, MIXPREC_ERR_ISA, MIXPREC_ERR_OVERLAP (partials with x or y). */
+   of one call. y and y_type are looked at for MIXPREC_DOT only, center for MIXPREC_SUM_SQUARES only: 0, or the mean.
+   Errors as above, and MIXPREC_ERR_REDUCTION, MIXPREC_ERR_ISA, MIXPREC_ERR_OVERLAP (partials with x or y). */
 MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
                                           mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
                                           size_t n, mixprec_isa isa);
@@ -1334,7 +1338,7 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    m, k, alpha, b, b_type, ldb, a, a_type, lda, beta, c, c_type, ldc), with the BLAS's leading dimensions.
 
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
-   rounding, when .offset is the first row times n). */
+   rounding, when .offset is the first row times n). The factors of mixprec_gemm_ex are doubles. */
 MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
                                         float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
@@ -1460,8 +1464,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
-   even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL values
-   meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
+   even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL and NULL
+   values meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
    MIXPREC_ERR_SCALE when a scale is not finite and positive. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
@@ -1473,7 +1477,8 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
 #ifndef MIXPREC_NO_SCALER
 /* Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, 3.2) with the arithmetic and the
    defaults of PyTorch's GradScaler: scale 2^16, growth 2, backoff 0.5, interval 2000; hysteresis after Megatron-LM. The
-   scale stays a finite normal number; after an update it is within [min_scale, max_scale], whatever the fields were. */
+   scale stays a finite normal number; after an update it is within [min_scale, max_scale], whatever the fields were.
+   NULL: nothing happens. */
 MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
 
 /* A scale that never changes; steps with an overflow are still skipped. MIXPREC_ERR_SCALE, and no write, unless scale
@@ -1525,7 +1530,7 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
            mixprec_adam_step(&adam, &parameter, inverse, mixprec_clip_coefficient(norm, 1.0), 0);    for each tensor
        }
 
-   The defaults of PyTorch: see mixprec_sgd and mixprec_adam. */
+   The defaults of PyTorch: see mixprec_sgd and mixprec_adam. NULL: nothing happens. */
 MIXPREC_API void mixprec_sgd_init(mixprec_sgd *sgd);
 MIXPREC_API void mixprec_adam_init(mixprec_adam *adam);
 MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
@@ -1559,10 +1564,10 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
    sign of a NaN; -ffast-math voids that. grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2.
    With found_inf not 0 the call checks its arguments but inverse_scale and clip, and changes nothing: a skipped step. A
    NaN in a gradient gets into the weights otherwise.
-   MIXPREC_ERR_NULL (an array that is needed, also when n is 0 the structures), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
+   MIXPREC_ERR_NULL (a structure, or an array that is needed unless n is 0), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
    MIXPREC_ERR_OVERLAP, MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_ISA; MIXPREC_ERR_SCALE: inverse_scale not
-   finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is not
-   finite, negative, or, beta1, beta2, not below 1, Nesterov without momentum or with dampening, compensation with
+   finite and positive, or clip not finite and at least 0; MIXPREC_ERR_OPTIMIZER: step 0, a hyperparameter that is
+   negative or not finite, beta1 or beta2 not below 1, Nesterov without momentum or with dampening, compensation with
    master or with another mode of rounding than to nearest even. */
 MIXPREC_API mixprec_status mixprec_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *parameter,
                                             float inverse_scale, float clip, int found_inf);
@@ -1635,7 +1640,8 @@ MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item
 MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
                                                    mixprec_read read, void *context);
 
-/* For memory: context is a mixprec_buffer. */
+/* For memory: context is a mixprec_buffer. Writes all n bytes after those that are `used`, or none where they do not
+   fit; reads from anywhere in the `size` bytes, as many as there are. */
 MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n);
 MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n);
 #endif
@@ -1663,7 +1669,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done; what has no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
-   too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact. */
+   too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
+   MIXPREC_ERR_ACTIVATION. */
 MIXPREC_API mixprec_status mixprec_activate(void *y, mixprec_dtype y_type, const void *x, mixprec_dtype x_type,
                                             size_t n, mixprec_activation activation);
 
@@ -1751,7 +1758,8 @@ MIXPREC_API mixprec_status mixprec_batch_norm(void *y, mixprec_dtype y_type, flo
                                               mixprec_dtype parameter_type, float *running_mean,
                                               float *running_variance, double momentum, size_t samples, size_t channels,
                                               size_t pixels, double epsilon);
-/* y = (x - running_mean) / sqrt(running_variance + epsilon) gamma + beta. */
+/* y = (x - running_mean) / sqrt(running_variance + epsilon) gamma + beta; gamma and beta may be NULL, the other two
+   not. MIXPREC_ERR_PARAMETER for epsilon. */
 MIXPREC_API mixprec_status mixprec_batch_norm_inference(void *y, mixprec_dtype y_type, const void *x,
                                                         mixprec_dtype x_type, const void *gamma, const void *beta,
                                                         mixprec_dtype parameter_type, const float *running_mean,

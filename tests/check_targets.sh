@@ -2,7 +2,8 @@
 # Other machines, emulated: the quick tests on AArch64, with and without its dot-product units, and on Windows; some of
 # them on x86-64 CPUs without AVX (Nehalem), AVX2 (IvyBridge) and AVX-512 (Haswell), whose kernels run on this machine,
 # too, and on 32-bit ARM, RISC-V and s390x, which run portable C; the size of the scalar conversions on a Cortex-M0+,
-# their bits on an AVR; the bits of conversions, products and steps of training on a Cortex-M4 and a Cortex-M55.
+# their bits on an AVR; the bits of conversions, products and steps of training in WebAssembly, on a Cortex-M4 and a
+# Cortex-M55.
 # Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
 #     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: an hour
 
@@ -159,6 +160,24 @@ elif links gcc -m32; then
     check "targets: x87 computes the bits of this machine" same_bits_on_x87
 else
     missing "targets: x87" "gcc with the libraries of -m32"
+fi
+
+# with and without vectors, which clang makes of the loops of portable C
+same_bits_on_wasm() {
+    clang --target=wasm32-wasi -std=gnu11 $warnings -O2 "$@" -o "$work/there.wasm" tests/same_bits.c &&
+        same_bits node --no-warnings "$work/wasi.cjs" "$work/there.wasm"
+}
+if links clang --target=wasm32-wasi && have node; then
+    cat >"$work/wasi.cjs" <<'END'
+const { WASI } = require('node:wasi');
+const wasi = new WASI({ version: 'preview1', returnOnExit: true });
+const program = new WebAssembly.Module(require('node:fs').readFileSync(process.argv[2]));
+process.exitCode = wasi.start(new WebAssembly.Instance(program, { wasi_snapshot_preview1: wasi.wasiImport }));
+END
+    check "targets: WebAssembly computes the bits of this machine" same_bits_on_wasm
+    check "targets: WebAssembly with SIMD computes the bits of this machine" same_bits_on_wasm -msimd128
+else
+    missing "targets: WebAssembly" "clang with wasi-libc, libclang-rt-14-dev-wasm32 and lld, and node"
 fi
 
 # other_cpu NAME ARCHITECTURE TRIPLE: what is told apart by byte order, size of pointers, arithmetic of NaN, and by how
