@@ -90,15 +90,13 @@ int bench_paths(mixprec_isa paths[4]) {
 
 /* ---- threads: helpers that sleep until there is a range to compute ---- */
 
-#define MAX_THREADS 256
-
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t start, done;
     int helpers, running, generation;
     void (*work)(void *context, size_t begin, size_t end);
     void *context;
-    size_t bounds[MAX_THREADS + 1];
+    size_t bounds[BENCH_MAX_THREADS + 1];
 } pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, NULL, NULL, {0}};
 
 #ifdef __linux__
@@ -409,7 +407,7 @@ static void parse(int argc, char **argv) {
             bench_option.filter = value;
         } else if (!strcmp(option, "--threads")) {
             long threads = strtol(value, &end, 10);
-            if (end == value || *end || threads < 1 || threads > MAX_THREADS)
+            if (end == value || *end || threads < 1 || threads > BENCH_MAX_THREADS)
                 bad_option("--threads wants a number from 1 to 256, not", value);
             bench_option.threads = (int)threads;
         } else {
@@ -427,11 +425,15 @@ static void write_report(const char *program, const char *name, void (*write)(FI
     char path[4096];
     const char *slash = strrchr(program, '/');
     FILE *file;
+    int failed = 1;
     snprintf(path, sizeof(path), "%.*s%s", slash ? (int)(slash - program + 1) : 0, program, name);
     file = fopen(path, "w");
-    if (file)
+    if (file) {
         write(file);
-    if (!file || ferror(file) | fclose(file)) {
+        failed = ferror(file);
+        failed |= fclose(file);
+    }
+    if (failed) {
         fprintf(stderr, "bench: cannot write %s: %s\n", path, strerror(errno));
         exit(1);
     }

@@ -38,6 +38,8 @@ typedef struct bench_machine_info {
 } bench_machine_info;
 extern bench_machine_info bench_machine;
 
+#define BENCH_MAX_THREADS 256
+
 /* The order in which formats are measured and shown. */
 extern const mixprec_dtype bench_dtypes[6];
 

@@ -58,6 +58,7 @@ static void measure_stats(mixprec_dtype src, mixprec_dtype to, int dram) {
         timings[j].context = &runs[j];
         timings[j].limit = dram ? bench_read_limit() : bench_clock_limit();
         timings[j].key = bench_key_of("convert", name, to, paths[j]);
+        timings[j].key.threads = 1; /* one array is one thread's work */
     }
     bench_measure(timings, count);
     printf("  %4s -> %-5s %-5s", mixprec_dtype_name(src), mixprec_dtype_name(to), dram ? "DRAM" : "L2");
@@ -77,8 +78,6 @@ static void bench_stats(void) {
     static const mixprec_dtype targets[4] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
     mixprec_isa paths[4];
     int source, to, dram, path, path_count = bench_paths(paths), begun = 0;
-    if (bench_option.threads > 1) /* one array is one thread's work */
-        return;
     for (dram = 0; dram < 2; dram++)
         for (source = 0; source < 3; source++)
             for (to = 0; to < 4; to++) {

@@ -34,6 +34,7 @@ typedef struct gemm_run {
     size_t a_step, b_step, packed_bytes, copies, turn; /* steps: from one copy to the next; 0: there is one */
     void *c;
     double error, error_of_sum;
+    int refused; /* by the peer */
 } gemm_run;
 
 /* One format's operands, shared by the implementations. */
@@ -128,7 +129,7 @@ static void run_gemm(void *context) {
     if (run->is_triple_loop)
         triple_loop(shape, (const float *)(const void *)a, (const float *)(const void *)b, run->c);
     else if (run->peer)
-        run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a, b, run->c);
+        run->refused |= run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a, b, run->c);
     else
         library_gemm(run, a, b);
     bench_use(run->c);
@@ -224,16 +225,17 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
 /* Seconds that the run would take, from a small product; infinite when a peer cannot do it. */
 static double expected_seconds(const gemm_run *run) {
     static const gemm_case small_shape = {"", "", MIXPREC_NO_TRANS, 128, 128, 128, 0, 0, 0, 0};
-    double *zeros = bench_alloc(3 * 128 * 128 * sizeof(double)), seconds = (double)INFINITY;
+    double *zeros, seconds = (double)INFINITY;
     int i;
     gemm_run small = *run;
+    if (run->peer && strchr(run->peer->name, ' ')) /* a form for few shapes: as fast as the general one, or faster */
+        return 0;
+    zeros = bench_alloc(3 * 128 * 128 * sizeof(double));
     small.shape = &small_shape;
     small.a = small.b = (const unsigned char *)zeros;
     small.copies = 1;
     small.variant = PLAIN;
     small.c = zeros + 2 * 128 * 128;
-    if (run->peer && strchr(run->peer->name, ' ')) /* a form for few shapes: as fast as the general one, or faster */
-        return 0;
     if (!run->peer || run->peer->gemm(MIXPREC_NO_TRANS, 128, 128, 128, zeros, zeros, small.c) == 0)
         for (i = 0; i < 4; i++) {
             double start = bench_now();
@@ -256,7 +258,8 @@ static void print_header(const gemm_case *shape) {
                "  peak, read     what the core multiplies and adds in f32 (f64 for f64) on its best path, what DRAM "
                "gives,\n"
                "                 measured right before and right after each sample of the row; the best\n"
-               "  x f32, x peer  speed over the library's f32, over the fastest peer in f32 (in f64 for f64)\n"
+               "  x f32, x peer  speed over the library's f32 on one core, over the fastest peer in f32 (in f64 for "
+               "f64)\n"
                "  error, of sum  max |c - r| / sum |a b|, r from the f64 data, from the operands as stored\n");
     if (shape->is_gram)
         printf(
@@ -273,8 +276,11 @@ static void print_header(const gemm_case *shape) {
 
 static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing *timing, double f32_seconds,
                        double peer_seconds) {
-    size_t operand_bytes =
-        (shape->m * shape->k + (shape->is_gram ? 0 : shape->n * shape->k)) * mixprec_dtype_size(run->dtype);
+    size_t size = mixprec_dtype_size(run->dtype);
+    size_t b_bytes = shape->is_gram           ? 0
+                     : run->variant == PACKED ? run->packed_bytes /* fp8 is bf16 there */
+                                              : shape->n * shape->k * size;
+    size_t operand_bytes = shape->m * shape->k * size + b_bytes;
     size_t c_bytes = shape->m * shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4);
     double gflops = 1e-9 * flops_of(shape) / timing->best;
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
@@ -297,7 +303,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     } else
         printf(" %7s", "");
     printf(" %8.2f %9.1e %9.1e", (double)operand_bytes / 1048576, run->error, run->error_of_sum);
-    if (!run->peer && !run->is_triple_loop && peer_seconds > 0) {
+    if (!run->peer && !run->is_triple_loop && run->variant != TWO_THREADS && peer_seconds > 0) {
         bench_record(&timing->key, "ratio_to_best_peer", peer_seconds / timing->best);
         printf(" %7.2f", peer_seconds / timing->best);
     }
@@ -311,7 +317,7 @@ static double best_seconds(const gemm_run *runs, const bench_timing *timings, in
     int i;
     for (i = 0; i < count; i++)
         if (runs[i].dtype == dtype && (runs[i].peer != NULL) == of_peer && !runs[i].is_triple_loop &&
-            runs[i].variant == PLAIN && (best <= 0 || timings[i].best < best))
+            !runs[i].refused && runs[i].variant == PLAIN && (best <= 0 || timings[i].best < best))
             best = timings[i].best;
     return best;
 }
@@ -433,9 +439,12 @@ static void measure_formats(const gemm_case *shape, const mixprec_dtype *dtypes,
     *f32_seconds = fmax(*f32_seconds, best_seconds(runs, timings, count, MIXPREC_F32, 0));
     *peer_f32_seconds = fmax(*peer_f32_seconds, best_seconds(runs, timings, count, MIXPREC_F32, 1));
     for (i = 0; i < count; i++)
-        report_run(shape, &runs[i], &timings[i], *f32_seconds,
-                   runs[i].dtype == MIXPREC_F64 ? best_seconds(runs, timings, count, MIXPREC_F64, 1)
-                                                : *peer_f32_seconds);
+        if (runs[i].refused)
+            printf("  %-5s %s: refuses this product\n", timings[i].key.dtype, timings[i].key.impl);
+        else
+            report_run(shape, &runs[i], &timings[i], *f32_seconds,
+                       runs[i].dtype == MIXPREC_F64 ? best_seconds(runs, timings, count, MIXPREC_F64, 1)
+                                                    : *peer_f32_seconds);
     if (*plan.left_out)
         printf("  left out, a call would take too long: %s\n", plan.left_out);
     for (i = 0; i < dtype_count; i++) {
@@ -460,7 +469,8 @@ static void measure_case(const gemm_case *shape) {
             dtypes[count++] = order[i];
     if (!count)
         return;
-    if (bench_machine.memory_bytes / 4 < shape->m * shape->k * sizeof(double)) {
+    /* A and B in f64; where B is A, A again in the format */
+    if (bench_machine.memory_bytes / 4 < (shape->m + shape->n) * shape->k * sizeof(double)) {
         printf("\n%s %s: left out, for it wants more than a quarter of the memory\n", shape->suite, shape->name);
         return;
     }

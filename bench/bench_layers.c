@@ -52,8 +52,8 @@ CASE(batch_norm_dense, mixprec_batch_norm(OUT, run->mean, run->rstd, X, run->gam
 CASE(bias, mixprec_bias_add(OUT, X, run->gamma, run->type, run->rows, COLUMNS))
 CASE(bias_gradient, mixprec_bias_gradient(run->sums[0], DY, run->rows, COLUMNS, 0))
 CASE(embedding, mixprec_embedding(OUT, X, run->targets, run->rows, run->rows, COLUMNS))
-CASE(embedding_gradient, mixprec_embedding_gradient((float *)(void *)run->arrays[0], DY, run->targets, run->rows / 2,
-                                                    run->rows / 2, COLUMNS))
+CASE(embedding_gradient,
+     mixprec_embedding_gradient((float *)(void *)run->arrays[0], DY, run->targets, run->rows, run->rows / 2, COLUMNS))
 CASE(dropout, mixprec_dropout(OUT, X, run->rows *COLUMNS, 0.1f, 1, 0))
 
 static const struct {
@@ -122,7 +122,7 @@ static int agrees(const layer_run *run, const bench_timing *own, const bench_tim
 static void measure(int number, mixprec_dtype type, int place) {
     const size_t bytes = place ? bench_dram_bytes() : bench_machine.l2_bytes * 3 / 4;
     const size_t size = mixprec_dtype_size(type), lines = bytes / (ARRAYS * size * COLUMNS);
-    const size_t rows = lines < 64 ? 64 : lines / 64 * 64;
+    const size_t rows = lines < 16 ? 16 : lines / 16 * 16;
     const size_t n = rows * COLUMNS;
     unsigned char *memory = bench_alloc((ARRAYS * n + 2 * COLUMNS) * size);
     float *floats = bench_alloc((4 * rows + 6 * COLUMNS) * sizeof(*floats)), *next = floats;
@@ -171,6 +171,7 @@ static void measure(int number, mixprec_dtype type, int place) {
     timings[0].run = cases[number].run;
     timings[0].context = &run;
     timings[0].key = bench_key_of("layers", name, type, mixprec_isa_best());
+    timings[0].key.threads = 1;
     if (bench_peer_layer(&timings[1], &layer) == 0) {
         timings[1].key.name = name;
         if (agrees(&run, &timings[0], &timings[1]))
@@ -205,13 +206,15 @@ void bench_layers(void) {
     static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_BF16};
     int i, t, place, begun = 0;
     for (i = 0; i < COUNT_OF(cases); i++) {
-        int row = 0;
+        int row = 0, blanks = 0; /* of columns that are not wanted */
         for (place = 0; place < (cases[i].moved ? 2 : 1); place++)
             for (t = 0; t < COUNT_OF(types); t++) {
                 char name[64];
                 snprintf(name, sizeof(name), "%s/%s", cases[i].name, places[place]);
-                if (!bench_wanted("layers", name, mixprec_dtype_name(types[t])))
+                if (!bench_wanted("layers", name, mixprec_dtype_name(types[t]))) {
+                    blanks += place ? t ? 22 : 23 : 16;
                     continue;
+                }
                 if (!begun++) {
                     printf(
                         "\nLayers: cycles for an element, rows of 1,024, one thread; beside them a peer's for the same "
@@ -221,6 +224,8 @@ void bench_layers(void) {
                 }
                 if (!row++)
                     printf("  %-20s", cases[i].name);
+                printf("%*s", blanks, "");
+                blanks = 0;
                 measure(i, types[t], place);
             }
         if (row)

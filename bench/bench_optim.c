@@ -1,7 +1,6 @@
 /* The rooms REDUCE, QUANT and OPTIM: what training does to whole tensors outside of matrix products. All of it is
    limited by memory, so each case runs on arrays that no cache holds, beside a loop that only loads and stores the same
-   bytes of the same arrays, in turn: in blocks of as many elements as the library uses, and of a quarter, of which the
-   faster one counts. */
+   bytes of the same arrays, in turn: in blocks of 256 elements and of 128, of which the faster one counts. */
 #include "bench.h"
 
 #define ARRAYS 6
@@ -148,46 +147,42 @@ static const tensor_case cases[] = {
 
 /* ---- loading and storing, and nothing else ---- */
 
-#ifdef __GNUC__
-#if defined(__x86_64__) && !defined(__TINYC__)
-#define WIDE __attribute__((target("avx2")))
-typedef words_32 touched;
-#else
-#define WIDE
-typedef words_16 touched;
-#endif
-#else
-#define WIDE
-typedef words_16 touched;
+/* In blocks of at least 128 elements: four vectors of bytes. */
+#define TOUCH(name, attribute, vector)                                                                                 \
+    attribute static void touch_##name(const tensor_run *run) {                                                        \
+        static const vector zero;                                                                                      \
+        size_t i, j, k;                                                                                                \
+        for (i = 0; i < run->n; i += run->block)                                                                       \
+            for (k = 0; k < ARRAYS && run->row->arrays[k].size; k++) {                                                 \
+                volatile vector *p = (volatile vector *)(void *)(run->arrays[k] + i * run->row->arrays[k].size);       \
+                const size_t count = run->block * run->row->arrays[k].size / sizeof(vector);                           \
+                if (run->row->arrays[k].access == UPDATE)                                                              \
+                    for (j = 0; j < count; j += 4) {                                                                   \
+                        vector v0 = p[j], v1 = p[j + 1], v2 = p[j + 2], v3 = p[j + 3];                                 \
+                        p[j] = v0, p[j + 1] = v1, p[j + 2] = v2, p[j + 3] = v3;                                        \
+                    }                                                                                                  \
+                else if (run->row->arrays[k].access == READ)                                                           \
+                    for (j = 0; j < count; j += 4)                                                                     \
+                        (void)p[j], (void)p[j + 1], (void)p[j + 2], (void)p[j + 3];                                    \
+                else                                                                                                   \
+                    for (j = 0; j < count; j += 4)                                                                     \
+                        p[j] = zero, p[j + 1] = zero, p[j + 2] = zero, p[j + 3] = zero;                                \
+            }                                                                                                          \
+    }
+
+TOUCH(plain, , words_16)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+TOUCH(avx2, __attribute__((target("avx2"))), words_32)
 #endif
 
-WIDE static void touch(const tensor_run *run) {
-    size_t i, j, k;
-    for (i = 0; i < run->n; i += run->block)
-        for (k = 0; k < ARRAYS && run->row->arrays[k].size; k++) {
-            volatile touched *p = (volatile touched *)(void *)(run->arrays[k] + i * run->row->arrays[k].size);
-            const size_t count = run->block * run->row->arrays[k].size / sizeof(touched);
-            if (run->row->arrays[k].access == UPDATE)
-                for (j = 0; j < count; j += 4) {
-                    touched v0 = p[j], v1 = p[j + 1], v2 = p[j + 2], v3 = p[j + 3];
-                    p[j] = v0;
-                    p[j + 1] = v1;
-                    p[j + 2] = v2;
-                    p[j + 3] = v3;
-                }
-            else if (run->row->arrays[k].access == READ)
-                for (j = 0; j < count; j += 4)
-                    (void)p[j], (void)p[j + 1], (void)p[j + 2], (void)p[j + 3];
-            else {
-                static const touched zero;
-                for (j = 0; j < count; j += 4) {
-                    p[j] = zero;
-                    p[j + 1] = zero;
-                    p[j + 2] = zero;
-                    p[j + 3] = zero;
-                }
-            }
-        }
+static void touch(const tensor_run *run) {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+    if (mixprec_isa_available(MIXPREC_ISA_AVX2)) {
+        touch_avx2(run);
+        return;
+    }
+#endif
+    touch_plain(run);
 }
 
 /* ---- a row ---- */
@@ -251,16 +246,17 @@ static void measure(const tensor_case *row, size_t bytes) {
     memset(timings, 0, sizeof(timings));
     for (i = 0; i < 3; i++) {
         runs[i] = *run;
-        runs[i].block = i < 2 ? 256 : 64;
+        runs[i].block = i < 2 ? 256 : 128;
         timings[i].run = i ? run_touch : run_library;
         timings[i].context = &runs[i];
         timings[i].part = &runs[i].part;
         timings[i].parts = BENCH_PARTS;
         timings[i].limit = bench_clock_limit();
         timings[i].key = bench_key_of("optim", name, row->dtype, run->isa);
+        timings[i].key.threads = 1;
     }
     timings[1].key.impl = "load-store";
-    timings[2].key.impl = "load-store-64";
+    timings[2].key.impl = "load-store-128";
     bench_measure(timings, 3);
     for (i = 0; i < 3; i++) {
         bench_record(&timings[i].key, "gb_per_s", 1e-9 * (double)(n * moved) / timings[i].best);

@@ -27,13 +27,27 @@ static int openblas_gemv(mixprec_transpose tb, size_t m, size_t n, size_t k, con
     return 0;
 }
 
+/* They leave the other triangle; the library fills it. */
 static int openblas_syrk(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
     float *x = c;
     size_t i, j;
     if (a != b || !tb || m != n)
         return 1;
     cblas_ssyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);
-    for (i = 0; i < n; i++) /* it leaves the other triangle; the library fills it */
+    for (i = 0; i < n; i++)
+        for (j = 0; j < i; j++)
+            x[j * n + i] = x[i * n + j];
+    return 0;
+}
+
+static int openblas_syrk_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b,
+                             void *c) {
+    double *x = c;
+    size_t i, j;
+    if (a != b || !tb || m != n)
+        return 1;
+    cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);
+    for (i = 0; i < n; i++)
         for (j = 0; j < i; j++)
             x[j * n + i] = x[i * n + j];
     return 0;
@@ -334,6 +348,7 @@ int bench_peers(const bench_peer **peers) {
         list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F64, openblas_f64};
         list[count++] = (bench_peer){"OpenBLAS gemv", openblas_get_corename(), MIXPREC_F32, openblas_gemv};
         list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), MIXPREC_F32, openblas_syrk};
+        list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), MIXPREC_F64, openblas_syrk_f64};
 #endif
 #ifdef BENCH_BLIS
         bli_thread_set_num_threads(bench_option.threads);
@@ -366,6 +381,7 @@ int bench_peer_layer(bench_timing *timing, const bench_layer *layer) {
 #ifdef BENCH_ONEDNN
     omp_set_num_threads(1);
     timing->key = bench_key_of("layers", layer->name, layer->dtype, MIXPREC_ISA_AUTO);
+    timing->key.threads = 1;
     timing->key.isa = onednn_core();
     timing->key.impl = "oneDNN";
     timing->run = onednn_run_layer;

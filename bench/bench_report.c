@@ -275,7 +275,7 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
                     bar *b;
                     snprintf(label, sizeof(label), label_formats[row], mixprec_dtype_name(bench_dtypes[dtype]));
                     b = add_bar(&panels[level], label, BAR_LIBRARY, value);
-                    b->mark = figure(suite, name, bench_dtypes[dtype], "load-store", "gb_per_s");
+                    b->mark = library_figure(suite, name, bench_dtypes[dtype], "load_store_gb_per_s");
                     if (isfinite(b->mark))
                         snprintf(b->text, sizeof(b->text), "%.0f %%",
                                  100 * library_figure(suite, name, bench_dtypes[dtype], "share_of_load_store"));

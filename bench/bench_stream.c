@@ -165,6 +165,7 @@ static void measure_row(const char *suite, const bench_stream *row, const char *
             fastest_loop = fmin(fastest_loop, timings[path_count + j - 1].best);
             share = fastest_loop / timing->best;
             bench_record(&timing->key, "share_of_load_store", share);
+            bench_record(&timing->key, "load_store_gb_per_s", 1e-9 * elements * element_bytes / fastest_loop);
             printf(" %4.0f %%", 100 * share);
         }
         seconds = timing->best;

@@ -537,9 +537,13 @@ static void mlp_backward(run *r, const int32_t *contexts) {
     int l;
     for (l = LAYERS - 1; l >= 0; l--) {
         linear_backward(r, &r->layer[l], r->input[l], r->gradient, r->next_gradient);
-        if (l > 0)
-            check(mixprec_activate_backward(r->next_gradient, r->dtype, r->next_gradient, r->dtype, r->linear[l - 1],
-                                            r->dtype, BATCH * r->layer[l].inputs, MIXPREC_ACTIVATION_TANH));
+        if (l > 0) {
+            mixprec_dtype dtype;
+            void *to = measured(r, r->next_gradient, &dtype);
+            check(mixprec_activate_backward(to, dtype, r->next_gradient, r->dtype, r->linear[l - 1], r->dtype,
+                                            BATCH * r->layer[l].inputs, MIXPREC_ACTIVATION_TANH));
+            narrow_measured(r, r->next_gradient, BATCH * r->layer[l].inputs);
+        }
         swap_gradients(r);
     }
     check(mixprec_embedding_gradient(zero_sums(r, r->embedding), r->gradient, r->dtype, contexts, BATCH * CONTEXT,
@@ -618,6 +622,7 @@ static void norm_backward(run *r, int i, const void *dy) {
     memset(r->sums, 0, 2 * CHANNELS * sizeof *r->sums);
     check(mixprec_layer_norm_backward(r->addend, MIXPREC_F32, dgamma, dbeta, dy, r->dtype, r->stream[i], MIXPREC_F32,
                                       gamma, dtype, r->mean[i], r->rstd[i], BATCH, CHANNELS));
+    measure(r, r->sums, MIXPREC_F32, 2 * CHANNELS, r->gamma[i]->dtype, 0);
     check(mixprec_convert(r->gamma[i]->grad, r->gamma[i]->dtype, dgamma, MIXPREC_F32, CHANNELS));
     check(mixprec_convert(r->beta[i]->grad, r->beta[i]->dtype, dbeta, MIXPREC_F32, CHANNELS));
     check(mixprec_accumulate(r->stream_gradient, r->addend, MIXPREC_F32, BATCH * CHANNELS, 1));
@@ -668,8 +673,10 @@ static void transformer_backward(run *r, const int32_t *tokens) {
     measure(r, r->stream_gradient, MIXPREC_F32, n, r->dtype, 0);
     check(mixprec_convert(r->gradient, r->dtype, r->stream_gradient, MIXPREC_F32, n));
     linear_backward(r, &r->down, r->activated, r->gradient, r->next_gradient);
-    check(mixprec_activate_backward(r->gradient, r->dtype, r->next_gradient, r->dtype, r->up_out, r->dtype, 4 * n,
+    to = measured(r, r->gradient, &dtype);
+    check(mixprec_activate_backward(to, dtype, r->next_gradient, r->dtype, r->up_out, r->dtype, 4 * n,
                                     MIXPREC_ACTIVATION_GELU));
+    narrow_measured(r, r->gradient, 4 * n);
     linear_backward(r, &r->up, r->normed[1], r->gradient, r->next_gradient);
     norm_backward(r, 1, r->next_gradient);
 
@@ -677,7 +684,10 @@ static void transformer_backward(run *r, const int32_t *tokens) {
     check(mixprec_convert(r->gradient, r->dtype, r->stream_gradient, MIXPREC_F32, n));
     linear_backward(r, &r->project, r->attended, r->gradient, r->next_gradient);
     d_attended = view_of(r->next_gradient, r->dtype, CHANNELS, 0);
-    attend(d_scores, no, d_attended, yes, v, WINDOW, HEAD, 1, MIXPREC_LOWER);
+    to = measured(r, r->score_gradient, &dtype);
+    memset(to, 0, HEADS * BATCH * WINDOW * mixprec_dtype_size(dtype)); /* above the diagonal nothing is computed */
+    attend(scores_of(to, dtype), no, d_attended, yes, v, WINDOW, HEAD, 1, MIXPREC_LOWER);
+    narrow_measured(r, r->score_gradient, HEADS * BATCH * WINDOW);
     to = measured(r, r->score_gradient, &dtype);
     check(mixprec_softmax_masked_backward(to, dtype, r->score_gradient, r->dtype, r->probabilities, r->dtype, r->valid,
                                           HEADS * BATCH, WINDOW));
@@ -891,6 +901,11 @@ static void plan(void) {
                 results[result_count++].seed = seed;
             }
         }
+    for (m = 0; option.mode && m < result_count; m++)
+        if (!strcmp(option.mode, results[m].mode))
+            return;
+    if (option.mode)
+        fail("that task has no mode %s", option.mode);
 }
 
 static void *worker(void *unused) {
@@ -927,7 +942,7 @@ static const char help[] =
     "  --task NAME    only this task: plain, accumulated-1024, small-rate, transformer; or one that the default "
     "leaves\n"
     "                 out: accumulated-real, which runs all 1,024 micro-batches of a step (accumulated-1024 runs one\n"
-    "                 in the place of all; a quarter of an hour on two cores), and accumulated-small, the same model\n"
+    "                 in the place of all; some ten minutes on two cores), and accumulated-small, the same model\n"
     "                 with one in the place of all\n"
     "  --mode NAME    only this mode, and fp32 to compare with; a mode is a line of the table\n"
     "  --steps N      of each run; default 300 (accumulated-real and accumulated-small: 32)\n"
@@ -1006,11 +1021,11 @@ int main(int argc, char **argv) {
     int i;
     read_options(argc, argv);
     prepare_text();
+    plan();
     if (mkdir(option.out, 0777) && errno != EEXIST)
         fail("cannot make the directory %s", option.out);
     csv = open_output("results.csv"); /* before the work */
     html = open_output("report.html");
-    plan();
     snprintf(about, sizeof about,
              "%s: %zu characters for training, %zu for validation, %zu different ones. Adam, cosine schedule; kernels: "
              "%s.",

@@ -42,6 +42,8 @@ static summary summarise(const train_result *results, int count, int first) {
     s.skipped /= s.seeds;
     s.flushed /= s.seeds;
     s.ms /= s.seeds;
+    if (isnan(s.mean)) /* which fmin and fmax pass over */
+        s.least = s.most = s.mean;
     return s;
 }
 
@@ -82,8 +84,8 @@ static void write_rows(FILE *file, const train_result *results, int count, const
             fprintf(file,
                     "<tr%s><td>%s<td>%.4f<td>%.1f %%<td>%+.4f<td>%+.4f<td>%+.4f<td>%.1f<td>%.2f %%<td>%.2f<td>%.0f"
                     "</tr>\n",
-                    s.mean > 0.1 ? " class=bad" : "", s.first->mode, s.loss, 100 * s.accuracy, s.mean, s.least, s.most,
-                    s.skipped, 100 * s.flushed, s.ms, (double)s.first->bytes / 1000);
+                    s.mean <= 0.1 ? "" : " class=bad" /* NaN, too */, s.first->mode, s.loss, 100 * s.accuracy, s.mean,
+                    s.least, s.most, s.skipped, 100 * s.flushed, s.ms, (double)s.first->bytes / 1000);
         i += s.seeds;
     }
     fprintf(file, "</table>\n");

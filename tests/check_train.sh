@@ -52,7 +52,7 @@ refused() {
 }
 head -c 5000 mixprec.h >"$work/short.txt"
 for options in --fast "--steps 0" "--steps x" --seeds "--seeds 21" "--task no" "--mode no" "--threads -1" \
-    "--data $work/nowhere" "--data $work/short.txt" "--out $work/no/where"; do
+    "--task small-rate --mode fp16-dynamic" "--data $work/nowhere" "--data $work/short.txt" "--out $work/no/where"; do
     # shellcheck disable=SC2086
     check "train: refuses $options" refused $options
 done
