@@ -20,8 +20,8 @@
      - Conversions are correctly rounded for every input, format, rounding mode and overflow policy: doubles are rounded
        once; subnormals, -0 and NaN are kept where the format has them. The bits do not depend on the CPU, the compiler,
        its options (-ffast-math included), or the caller's floating-point environment (rounding mode, FTZ, DAZ, traps).
-       With tcc, and on CPUs other than x86, ARM and RISC-V, that environment does act on all else: GEMM, reductions,
-       .scale, optimisers, layers.
+       With other compilers than gcc and clang (MSVC for x64 excepted), and on other CPUs than x86, ARM and RISC-V, that
+       environment does act on all else: GEMM, reductions, .scale, optimisers, layers.
        Where the x87 unit computes, products of f64 that are subnormal may be rounded twice (.scale between f64 and
        f64), and clang may keep GEMM's sums too wide.
      - GEMM accumulates in fp32 (f64 times f64: in f64) in one documented order. For f16, bf16 (unless products over-
@@ -508,9 +508,9 @@ typedef struct mixprec_conv2d {
 /* What narrowing would do to an array; from mixprec_stats. */
 typedef struct mixprec_statistics {
     uint64_t count;
-    uint64_t nan, inf, zero;       /* elements that are that already, after .scale */
-    uint64_t overflow;             /* finite elements beyond the format's largest and least finite number; among them */
-                                   /* those that round to it, at most half a step away */
+    uint64_t nan, inf, zero; /* elements that are that already, after .scale */
+    uint64_t overflow;       /* finite elements beyond the format's largest and least finite number (E8M0: beyond */
+                             /* the largest in magnitude); among them those that round to it, half a step away */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
@@ -678,7 +678,8 @@ typedef struct mixprec_buffer {
 
 /* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where
    the command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
-   results of arithmetic. So it must not know where the bits come from. `x` is an integer, or a vector of integers: of a
+   results of arithmetic, and from version 17 on drops a NaN that a function chooses to return. So it must not know
+   where the bits come from, or go. `x` is an integer, or a vector of integers: of a
    float the promise holds even after this. */
 #if defined(__clang__)
 #define MIXPREC_UNKNOWN_(constraint, x) __asm__("" : constraint(x))
@@ -708,6 +709,7 @@ MIXPREC_INLINE float mixprec_f32_from_bits_(uint32_t bits) {
         float value;
     } u;
     u.bits = bits;
+    MIXPREC_UNKNOWN_CLASS_("+r", u.bits);
     return u.value;
 }
 #if defined(__SIZEOF_DOUBLE__) && __SIZEOF_DOUBLE__ != 8 && defined(__GNUC__)
@@ -729,6 +731,7 @@ MIXPREC_INLINE double mixprec_f64_from_bits_(uint64_t bits) {
         double value;
     } u;
     u.bits = bits;
+    MIXPREC_UNKNOWN_CLASS_("+m", u.bits);
     return u.value;
 }
 #endif
@@ -1457,7 +1460,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
-   *desc is not kept. dst, scales and amax must not overlap src nor each other: MIXPREC_ERR_OVERLAP. Also:
+   *desc is not kept. dst, scales and amax must not overlap src nor each other, gaps between rows included:
+   MIXPREC_ERR_OVERLAP. Also:
    MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE, MIXPREC_ERR_ROUND,
    MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive), MIXPREC_ERR_RANGE (.scale with more
    than one block). */
@@ -1613,8 +1617,8 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
 /* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
-   lists, f64 stays f64. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot
-   have. */
+   lists, f64 stays f64, and low precision is .compute, for what is promoted .output where .compute is fp8. A layer may
+   have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
@@ -1664,9 +1668,10 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    set them to zero when a step begins. One call for all rows, and calls for parts of them one after the other, give the
    same bits.
 
-   A first argument may be the same memory as an input of the same shape where the element size is the same, unless a
-   comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL,
-   MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done; what has no element then may be NULL. */
+   A first argument may be the same memory as an input of the same shape where the element size is the same, unless it
+   is a gradient of parameters or a comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also,
+   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done; what has no
+   element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
@@ -1719,9 +1724,9 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
    the variance is less than d^2, since the first elements are unlike the others, d and q are formed once more, with
    that mean as m; so equal numbers have no variance. Where variance + epsilon comes out below 2^-100, or the variance
    not below 2^127, mean and variance are computed again in f64, element by element. y is infinite where x - mean
-   is more than f32 can hold. gamma and beta have `columns` elements of parameter_type; NULL means 1 and 0. mean and
-   rstd, an element for each row, are kept for the backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon
-   is finite and not negative. */
+   is more than f32 can hold, or, with an epsilon of 0, rstd (a deviation below 2^-128). gamma and beta have `columns`
+   elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward
+   pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, size_t rows, size_t columns,
@@ -1736,7 +1741,7 @@ MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype d
                                                        mixprec_dtype parameter_type, const float *mean,
                                                        const float *rstd, size_t rows, size_t columns);
 
-/* The same without mean and beta: y = x rstd gamma, rstd = 1 / sqrt(mean of x^2 + epsilon). Zhang, Sennrich,
+/* The same without mean and beta: y = x rstd gamma + 0, rstd = 1 / sqrt(mean of x^2 + epsilon). Zhang, Sennrich,
    arXiv:1910.07467. */
 MIXPREC_API mixprec_status mixprec_rms_norm(void *y, mixprec_dtype y_type, float *rstd, const void *x,
                                             mixprec_dtype x_type, const void *gamma, mixprec_dtype parameter_type,
@@ -1890,8 +1895,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 /* Which instruction sets are compiled in. 32-bit x86 has too few vector registers for the GEMM kernels: portable C. */
 #if !defined(MIXPREC_NO_SIMD) && !defined(__TINYC__)
 /* clang before 19, imitating MSVC, has intrinsics only for what the command line enables. */
-#if (defined(__x86_64__) && defined(__GNUC__)) ||                                                                      \
-    (defined(_MSC_VER) && defined(_M_X64) && (!defined(__clang__) || __clang_major__ >= 19))
+#if (defined(__x86_64__) && defined(__GNUC__) && !defined(__arm64ec__)) ||                                             \
+    (defined(_MSC_VER) && defined(_M_X64) && !defined(_M_ARM64EC) && (!defined(__clang__) || __clang_major__ >= 19))
 #if MIXPREC_MAX_ISA >= 2
 #define MIXPREC_HAS_AVX2_ 1
 #endif
@@ -1956,8 +1961,14 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 
 /* The kernels run in the default floating-point environment: nearest even, subnormals kept, no trap. The caller's one,
    flags included, is put back afterwards. The code between begin and end must sit in functions that are not inlined: no
-   compiler knows that arithmetic must not move across the switch. */
-#if defined(MIXPREC_HAS_AVX2_)
+   compiler knows that arithmetic must not move across the switch. With -mfpmath=387 or both gcc uses the x87 unit on
+   x86-64, too. */
+#if defined(__FLT_EVAL_METHOD__) && !defined(__clang__)
+#if __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16
+#define MIXPREC_X87_ 1
+#endif
+#endif
+#if defined(MIXPREC_HAS_AVX2_) && !defined(MIXPREC_X87_)
 typedef unsigned int mixprec_fp_;
 MIXPREC_INLINE mixprec_fp_ mixprec_fp_begin_(void) {
     mixprec_fp_ saved = _mm_getcsr();
@@ -2993,8 +3004,8 @@ static MIXPREC_AVX512_BF16_ int mixprec_is_fused_(void) {
 static int mixprec_detect_(void) {
     unsigned r[4], leaf1_c, leaf7_b, leaf7_c, leaf7_d, subleaves, xcr0;
     int amd, around, units;
-    const unsigned need1 = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29;   /* FMA, OSXSAVE, AVX, F16C */
-    const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* AVX-512 F, DQ, BW, VL */
+    const unsigned need1 = 1u << 12 | 1u << 23 | 1u << 27 | 1u << 28 | 1u << 29; /* FMA, POPCNT, OSXSAVE, AVX, F16C */
+    const unsigned need512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;          /* AVX-512 F, DQ, BW, VL */
     mixprec_cpuid_(0, 0, r);
     if (r[0] < 7)
         return MIXPREC_ISA_C;
@@ -3250,7 +3261,7 @@ MIXPREC_NOINLINE_ void mixprec_put_codes_(void *dst, mixprec_dtype type, uint32_
             ((uint8_t *)dst)[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
     else if (mixprec_size_of_(type) == 2)
         for (i = 0; i < n; i++)
-            ((mixprec_f16 *)dst)[i].bits = (uint16_t)codes[i];
+            ((uint16_t *)dst)[i] = (uint16_t)codes[i];
     else
         for (i = 0; i < n; i++)
             ((uint8_t *)dst)[i] = (uint8_t)codes[i];
@@ -3587,7 +3598,7 @@ static void mixprec_amax_c_(uint32_t *amax, const void *x, mixprec_dtype type, s
         uint32_t largest = 0;
         for (end = i + mixprec_min_(n - i, block); i < end; i++) {
             uint32_t code = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
-                            : size == 2 ? ((const mixprec_f16 *)x)[i].bits & 0x7FFFu
+                            : size == 2 ? ((const uint16_t *)x)[i] & 0x7FFFu
                                         : ((const uint8_t *)x)[i] & 0x7Fu;
             largest = code > largest ? code : largest;
         }
@@ -3778,8 +3789,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_e4m3_expand_avx2_(__m256 x[4], 
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mixprec_dtype type) {
     switch (type) {
     case MIXPREC_F64:
-        return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p + 4)),
-                               _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p)));
+        return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p))),
+                                    _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p + 4)), 1);
     case MIXPREC_F16: return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
     case MIXPREC_BF16:
         return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
@@ -11657,8 +11668,10 @@ MIXPREC_NOINLINE_ double mixprec_root_run_(double x) {
 MIXPREC_NOINLINE_ double mixprec_combine_run_(const double *partials, size_t count) {
     double sum = 0;
     size_t i;
-    for (i = 0; i < count; i++)
+    for (i = 0; i < count; i++) {
         sum += partials[i];
+        MIXPREC_KEEP_(sum);
+    }
     return sum;
 }
 
@@ -13201,7 +13214,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     /* mixprec_in_dram_: not on AMD. On Zen 4 f32 in blocks of 128 takes 10 to 35 % longer around the caches, bf16 up to
        10 %. */
     s.around = narrows && mixprec_in_dram_(bytes) && mixprec_streams_(kernels, bytes);
-    for (s.row = 0; s.row < d->rows; s.row += block_rows) {
+    for (s.row = 0; d->columns && s.row < d->rows; s.row += block_rows) {
         s.rows = mixprec_min_(d->rows - s.row, block_rows);
         for (s.first = 0; s.first < d->columns; s.first += s.width) {
             float *scales =
@@ -14049,7 +14062,7 @@ static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *i
             return MIXPREC_ERR_RANGE;
         if (item->kind == MIXPREC_CHECKPOINT_ARRAY ? !mixprec_size_of_(item->dtype) : item->dtype != MIXPREC_NONE)
             return MIXPREC_ERR_DTYPE;
-        if (item->n > SIZE_MAX / 8)
+        if (item->n > SIZE_MAX / 16)
             return MIXPREC_ERR_SIZE;
         for (j = 0; item->kind == MIXPREC_CHECKPOINT_DELAYED_SCALING && j < item->n; j++) {
             const mixprec_delayed_scaling *scaling = (const mixprec_delayed_scaling *)item->data + j;
@@ -16193,15 +16206,19 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
     return MIXPREC_OK;
 }
 
+/* Where matrix x of a batch's product i begins. */
+static uintptr_t mixprec_gemm_address_(const mixprec_gemm_desc *d, int x, size_t i) {
+    mixprec_gemm_desc product;
+    mixprec_gemm_product_(d, i, &product);
+    return (uintptr_t)(x == MIXPREC_A_ ? product.a : x == MIXPREC_B_ ? product.b : product.c);
+}
+
 /* The bytes from the lowest to the highest that the matrices x of a batch occupy. */
 static size_t mixprec_gemm_span_(const mixprec_gemm_desc *d, int x, size_t bytes, const char **lowest) {
     uintptr_t low = UINTPTR_MAX, high = 0;
     size_t i;
     for (i = 0; i < d->batch; i++) {
-        mixprec_gemm_desc product;
-        uintptr_t at;
-        mixprec_gemm_product_(d, i, &product);
-        at = (uintptr_t)(x == MIXPREC_A_ ? product.a : x == MIXPREC_B_ ? product.b : product.c);
+        const uintptr_t at = mixprec_gemm_address_(d, x, i);
         low = at < low ? at : low;
         high = at > high ? at : high;
     }
@@ -16215,14 +16232,60 @@ static int mixprec_gemm_meets_(const mixprec_gemm_desc *d, int x, const mixprec_
     const char *low;
     const size_t span = mixprec_gemm_span_(d, x, extent->bytes, &low);
     size_t i;
-    for (i = 0; i < d->batch && mixprec_overlap_(low, span, other, other_extent->bytes); i++) {
-        mixprec_gemm_desc product;
-        mixprec_gemm_product_(d, i, &product);
-        if (mixprec_matrices_overlap_(x == MIXPREC_A_   ? product.a
-                                      : x == MIXPREC_B_ ? product.b
-                                                        : product.c,
-                                      extent, other, other_extent))
+    for (i = 0; i < d->batch && mixprec_overlap_(low, span, other, other_extent->bytes); i++)
+        if (mixprec_matrices_overlap_((const void *)mixprec_gemm_address_(d, x, i), extent, other, other_extent))
             return 1;
+    return 0;
+}
+
+/* Does a matrix C of the batch share memory with a matrix x, A or B, of any product, or, where x is C, of another one?
+   Not every pair is looked at: 4096 matrices of a malloc each would take a third of a second (Zen 3). Where both lie a
+   stride apart, and the same, only the difference of their indices matters; else the addresses of C are sorted, as many
+   at a time as the stack has room for, and found by bisection are those that each x may meet. */
+#ifdef MIXPREC_NO_STDLIB
+#define MIXPREC_SORTED_ 32
+#else
+#define MIXPREC_SORTED_ 256
+#endif
+static int mixprec_gemm_meet_(const mixprec_gemm_desc *d, int x, const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
+    const mixprec_extent_ *c = &extents[MIXPREC_C_], *other = &extents[x];
+    const int arrays = d->c_array || (x == MIXPREC_A_ && d->a_array) || (x == MIXPREC_B_ && d->b_array);
+    uintptr_t sorted[MIXPREC_SORTED_], at;
+    size_t begin, count, i, j;
+    if (d->batch == 1 ||
+        (!arrays && mixprec_gemm_address_(d, x, 1) - mixprec_gemm_address_(d, x, 0) ==
+                        mixprec_gemm_address_(d, MIXPREC_C_, 1) - mixprec_gemm_address_(d, MIXPREC_C_, 0))) {
+        for (i = x == MIXPREC_C_; i < d->batch; i++)
+            if (mixprec_matrices_overlap_((const void *)mixprec_gemm_address_(d, MIXPREC_C_, i), c,
+                                          (const void *)mixprec_gemm_address_(d, x, 0), other) ||
+                mixprec_matrices_overlap_((const void *)mixprec_gemm_address_(d, MIXPREC_C_, 0), c,
+                                          (const void *)mixprec_gemm_address_(d, x, i), other))
+                return 1;
+        return 0;
+    }
+    for (begin = 0; begin < d->batch; begin += count) {
+        count = mixprec_min_(d->batch - begin, MIXPREC_SORTED_);
+        for (i = 0; i < count; sorted[j] = at, i++)
+            for (j = i, at = mixprec_gemm_address_(d, MIXPREC_C_, begin + i); j && sorted[j - 1] > at; j--)
+                sorted[j] = sorted[j - 1];
+        for (i = 1; x == MIXPREC_C_ && i < count; i++)
+            for (j = i; j-- > 0 && sorted[i] - sorted[j] < c->bytes;)
+                if (mixprec_matrices_overlap_((const void *)sorted[j], c, (const void *)sorted[i], c))
+                    return 1;
+        for (j = x == MIXPREC_C_ ? begin + count : 0; j < d->batch; j++) {
+            size_t low = 0, high = count;
+            at = mixprec_gemm_address_(d, x, j);
+            while (low < high) {
+                const size_t middle = (low + high) / 2;
+                if (sorted[middle] + c->bytes > at)
+                    high = middle;
+                else
+                    low = middle + 1;
+            }
+            for (; low < count && sorted[low] < at + other->bytes; low++)
+                if (mixprec_matrices_overlap_((const void *)sorted[low], c, (const void *)at, other))
+                    return 1;
+        }
     }
     return 0;
 }
@@ -16232,8 +16295,7 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
                                                    const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     const void *single[MIXPREC_EXTENTS_];
     const char *c_low, *low;
-    size_t c_span, span, i, j;
-    mixprec_gemm_desc left, right;
+    size_t c_span, span, i;
     int x, ascending = 1;
     for (i = 0; i < d->batch; i++)
         if ((d->c_array ? !d->c_array[i] : !d->c) ||
@@ -16242,16 +16304,8 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
     c_span = mixprec_gemm_span_(d, MIXPREC_C_, extents[MIXPREC_C_].bytes, &c_low);
     for (x = MIXPREC_A_; x <= (d->packed_size ? MIXPREC_A_ : MIXPREC_B_) && !plan->nothing; x++) {
         span = mixprec_gemm_span_(d, x, extents[x].bytes, &low);
-        if (!mixprec_overlap_(c_low, c_span, low, span))
-            continue;
-        for (i = 0; i < d->batch; i++)
-            for (j = 0; j < d->batch; j++) {
-                mixprec_gemm_product_(d, i, &left);
-                mixprec_gemm_product_(d, j, &right);
-                if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], x == MIXPREC_A_ ? right.a : right.b,
-                                              &extents[x]))
-                    return MIXPREC_ERR_OVERLAP;
-            }
+        if (mixprec_overlap_(c_low, c_span, low, span) && mixprec_gemm_meet_(d, x, extents))
+            return MIXPREC_ERR_OVERLAP;
     }
     single[MIXPREC_B_] = d->packed_size && !plan->nothing ? d->b : NULL;
     single[MIXPREC_C_] = NULL;
@@ -16270,18 +16324,12 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
             return MIXPREC_ERR_OVERLAP;
     /* The matrices of C among themselves: nothing to do where each begins after the one before has ended. */
     for (i = 1; i < d->batch && ascending; i++) {
-        mixprec_gemm_product_(d, i - 1, &left);
-        mixprec_gemm_product_(d, i, &right);
-        ascending = (uintptr_t)left.c < (uintptr_t)right.c &&
-                    (uintptr_t)right.c - (uintptr_t)left.c >= extents[MIXPREC_C_].bytes;
+        const uintptr_t before = mixprec_gemm_address_(d, MIXPREC_C_, i - 1),
+                        at = mixprec_gemm_address_(d, MIXPREC_C_, i);
+        ascending = before < at && at - before >= extents[MIXPREC_C_].bytes;
     }
-    for (i = 1; i < d->batch && !ascending; i++)
-        for (j = 0; j < (d->c_array ? i : 1); j++) { /* with a stride it is enough to compare with the first */
-            mixprec_gemm_product_(d, j, &left);
-            mixprec_gemm_product_(d, i, &right);
-            if (mixprec_matrices_overlap_(left.c, &extents[MIXPREC_C_], right.c, &extents[MIXPREC_C_]))
-                return MIXPREC_ERR_OVERLAP;
-        }
+    if (!ascending && mixprec_gemm_meet_(d, MIXPREC_C_, extents))
+        return MIXPREC_ERR_OVERLAP;
     return MIXPREC_OK;
 }
 
@@ -16998,17 +17046,18 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
                                               const mixprec_scales *scales) {
-    mixprec_scales s = MIXPREC_ZERO_;
+    static const mixprec_scales none = MIXPREC_ZERO_;
+    mixprec_scales s = scales ? *scales : none;
     size_t src_bytes, dst_bytes, scale_bytes, i, j;
     mixprec_status status;
     mixprec_fp_ environment;
-    if (scales)
-        s = *scales;
     if (!mixprec_is_tensor_type_(dst_type) || !mixprec_f32_bits_(mixprec_quant_max_(src_type)))
         return MIXPREC_ERR_DTYPE;
     status = mixprec_check_rows_(rows, columns, &src_ld, src_type, &src_bytes);
     if (status == MIXPREC_OK)
         status = mixprec_check_rows_(rows, columns, &dst_ld, dst_type, &dst_bytes);
+    if (!s.values)
+        s = none;
     if (status == MIXPREC_OK)
         status = mixprec_check_blocks_(rows, columns, &s.block_rows, &s.block_columns, &s.ld, &scale_bytes);
     if (status != MIXPREC_OK || !rows || !columns)
@@ -17341,6 +17390,7 @@ MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy,
     static const char norms[] = " batch_norm native_batch_norm cudnn_batch_norm group_norm native_group_norm"
                                 " instance_norm layer_norm native_layer_norm rms_norm ";
     static const char batch_norm[] = " batch_norm native_batch_norm cudnn_batch_norm ";
+    mixprec_dtype least; /* of what is promoted */
     size_t length = 0;
     if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
         return MIXPREC_NONE;
@@ -17356,7 +17406,8 @@ MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy,
     case MIXPREC_AUTOCAST_LOW: return policy->compute;
     case MIXPREC_AUTOCAST_F32: return MIXPREC_F32;
     case MIXPREC_AUTOCAST_PROMOTE:
-        return mixprec_size_of_(widest) < mixprec_size_of_(policy->output) ? policy->output : widest;
+        least = mixprec_size_of_(policy->compute) > 1 ? policy->compute : policy->output;
+        return mixprec_size_of_(widest) < mixprec_size_of_(least) ? least : widest;
     case MIXPREC_AUTOCAST_UNLISTED: break;
     }
     return widest;
@@ -17834,7 +17885,7 @@ MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, m
     if (ld == 0)
         ld = columns;
     n = rows && columns ? mixprec_count_(rows - 1, ld) : 0;
-    n = rows && columns && n < SIZE_MAX / 16 && columns < SIZE_MAX / 16 ? n + columns : n;
+    n = rows && columns && n <= SIZE_MAX / 16 && columns <= SIZE_MAX / 16 ? n + columns : n;
     a[0] = mixprec_argument_of_(dbias, MIXPREC_F32, columns, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
     status = mixprec_check_arguments_(a, 2);
@@ -18007,14 +18058,12 @@ static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixpre
                                           void *workspace, size_t workspace_size, char **columns, float **sums,
                                           mixprec_gemm_desc *d) {
     mixprec_status status;
-    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3, plan->layer.batch ? workspace_size : 0, MIXPREC_OUT_);
-    status = mixprec_check_arguments_(a, count + 1);
-    if (status != MIXPREC_OK)
-        return status;
     *columns = NULL;
     *sums = NULL;
-    if (!plan->layer.batch)
-        return MIXPREC_OK;
+    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3, plan->layer.batch ? workspace_size : 0, MIXPREC_OUT_);
+    status = mixprec_check_arguments_(a, count + 1);
+    if (status != MIXPREC_OK || !plan->layer.batch)
+        return status;
     if (!workspace || workspace_size < plan->bytes)
         return MIXPREC_ERR_WORKSPACE;
     *columns = (char *)workspace + (16 - (uintptr_t)workspace % 16) % 16;
@@ -18058,7 +18107,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, v
         d.c = bias ? (char *)sums : (char *)y + i * plan.output * y_size;
         d.c_type = bias ? MIXPREC_F32 : y_type;
         status = mixprec_gemm_ex(&d);
-        if (bias) {
+        if (status == MIXPREC_OK && bias) {
             mixprec_fp_ environment = mixprec_fp_begin_();
             const mixprec_tensor_ to = mixprec_tensor_of_(y, y_type);
             mixprec_conv_bias_run_(to.kernels, to, i * plan.output, sums, mixprec_tensor_of_(bias, bias_type),
@@ -18099,6 +18148,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *l
     for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
         d.b = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
         status = mixprec_gemm_ex(&d);
+        if (status != MIXPREC_OK)
+            break;
         environment = mixprec_fp_begin_();
         dx_tensor = mixprec_tensor_of_(dx, dx_type);
         mixprec_col2im_run_(dx_tensor.kernels, l, dx_tensor, i, (const float *)(const void *)columns, plan.out_height,
@@ -18135,7 +18186,7 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
         d.a = (const char *)dy + i * plan.output * mixprec_size_of_(dy_type);
         d.b = mixprec_conv_columns_(&plan, columns, (const char *)x + i * plan.image * x_size, x_size);
         status = mixprec_gemm_ex(&d);
-        if (dbias) {
+        if (status == MIXPREC_OK && dbias) {
             mixprec_fp_ environment = mixprec_fp_begin_();
             mixprec_conv_bias_gradient_run_(dbias, mixprec_tensor_of_(dy, dy_type), i * plan.output, l->filters,
                                             plan.points);

@@ -1,6 +1,7 @@
-/* What must hold, too, where the implementation is compiled with -ffast-math, though not in the bits: an overflow is
-   found, NaN and Inf go through, and sums and elementary functions keep their accuracy. Compilers that were promised
-   finite numbers fold tests for others, of bits, too, and distribute products over differences.
+/* What must hold, too, where the implementation is compiled with -ffast-math, though not in the bits (those of partial
+   sums excepted): an overflow is found, NaN and Inf go through, and sums and elementary functions keep their accuracy.
+   Compilers that were promised finite numbers fold tests for others, of bits, too, and distribute products over
+   differences.
 
        clang -O2 -ffast-math -c tests/implementation.c && cc tests/fast_math.c implementation.o -lm && ./a.out */
 #include <math.h>
@@ -55,6 +56,15 @@ static void test_delayed_scaling(void) {
           (double)history[2], (double)s.scale);
 }
 
+/* The sum of parts is a sum in their order. */
+static void test_combine(void) {
+    double parts[N], want = 0, got = 0;
+    int i;
+    for (i = 0; i < N; i++)
+        want += parts[i] = sin(i) * exp2(i % 40);
+    CHECK(mixprec_combine(&got, parts, N) == MIXPREC_OK && got == want, "%.17g, not %.17g", got, want);
+}
+
 static void test_layers(void) {
     float x[N], y[N], loss, rstd;
     int32_t target = 3;
@@ -102,6 +112,10 @@ int main(int argc, char **argv) {
     }
     if (test_begin("fast math: delayed scaling passes over Inf and NaN")) {
         test_delayed_scaling();
+        test_end();
+    }
+    if (test_begin("fast math: partial sums")) {
+        test_combine();
         test_end();
     }
     if (test_begin("fast math: layers")) {

@@ -303,7 +303,7 @@ static void test_statuses(void) {
         case 8: s.items[5].dtype = (mixprec_dtype)99, want = MIXPREC_ERR_DTYPE; break;
         case 9: s.items[1].name = long_name, want = MIXPREC_ERR_RANGE; break;
         case 10: s.items[1].kind = (mixprec_checkpoint_kind)4, want = MIXPREC_ERR_RANGE; break;
-        case 11: s.items[1].n = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
+        case 11: s.items[1].n = SIZE_MAX / 16 + 1, want = MIXPREC_ERR_SIZE; break;
         default: s.scaling[0].history_length = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
         }
         buffer.bytes = bytes;

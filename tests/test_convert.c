@@ -166,7 +166,7 @@ static uint64_t product(uint64_t x, mixprec_dtype source, float scale) {
     if (x % ORACLE_SIGN >= ORACLE_INF)
         return quiet(x);
     factor = oracle_double(x);
-#if defined(__i386__) && FLT_EVAL_METHOD == 2
+#if (defined(__i386__) || defined(__x86_64__)) && FLT_EVAL_METHOD == 2
     {
         unsigned short saved, control = 0x027F;
         __asm__ volatile("fnstcw %0\n\tfldcw %1" : "=m"(saved) : "m"(control));
@@ -674,7 +674,7 @@ static double sum_of_squares(const double *x, size_t n, const unsigned char *sin
 
 /* x87 rounds a double twice. */
 static int same_sum(double got, double want, size_t n) {
-#if defined(__i386__)
+#if defined(__i386__) || FLT_EVAL_METHOD == 2
     double difference = got < want ? want - got : got - want;
     return oracle_bits(got) == oracle_bits(want) || difference <= want * ((double)n + 4) * 2.3e-16;
 #else

@@ -1732,6 +1732,55 @@ static void test_overlap(void) {
     CHECK(interleaved > 100, "%ld interleaved", interleaved);
 }
 
+/* Rows of four floats in any order, C between A, or C alone; one of them may lie across two others, or hide a few bytes
+   in the gaps that some leave. */
+static void test_overlap_of_many(void) {
+    enum { MOST = 700, CELLS = 2 * MOST + 2 };
+    static float buffer[CELLS * 4], elsewhere[16];
+    static unsigned char owner[CELLS * 4];
+    void *arrays[2][MOST]; /* of C and of A */
+    long t, count[2] = {0};
+    for (t = 0; t < (test_quick ? 400 : 4000); t++) {
+        const size_t batch = 1 + random_below(t % 4 ? MOST : 4), with_a = random_below(2), used = batch * (1 + with_a);
+        size_t cells[CELLS], i, l;
+        int shares = 0;
+        mixprec_status got;
+        mixprec_gemm_desc d;
+        for (i = 0; i < CELLS; i++)
+            cells[i] = i;
+        for (i = 0; i < used && t % 3; i++) { /* else in rising order */
+            const size_t other = i + random_below(CELLS - 1 - i), cell = cells[i];
+            cells[i] = cells[other];
+            cells[other] = cell;
+        }
+        for (i = 0; i < used; i++)
+            arrays[i / batch][i % batch] = buffer + 4 * cells[i];
+        if (one_in(2))
+            arrays[random_below(1 + with_a)][random_below(batch)] = buffer + random_below(4 * CELLS - 4);
+        memset(owner, 0, sizeof owner);
+        for (i = used; i-- > 0;) /* A, which may share with A, then C */
+            for (l = 0; l < 4; l++) {
+                unsigned char *o = owner + ((float *)arrays[i / batch][i % batch] - buffer) + l;
+                shares |= i < batch && *o;
+                *o = 1;
+            }
+        memset(&d, 0, sizeof d);
+        d.m = 1;
+        d.n = d.k = 4;
+        d.batch = batch;
+        d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+        d.a = d.b = elsewhere;
+        d.c_array = arrays[0];
+        if (with_a)
+            d.a_array = (const void *const *)arrays[1];
+        got = mixprec_gemm_ex(&d);
+        CHECK(got == (shares ? MIXPREC_ERR_OVERLAP : MIXPREC_OK), "batch %zu, %s A, %s: got %d", batch,
+              with_a ? "with" : "without", shares ? "overlap" : "apart", (int)got);
+        count[shares]++;
+    }
+    CHECK(count[0] > 50 && count[1] > 50, "%ld apart, %ld overlap", count[0], count[1]);
+}
+
 /* An operand that has a byte in the workspace is an error, whichever; one that is apart from it is none. */
 static void test_workspace_overlap(void) {
     enum { WITH_A, WITH_B, WITH_C, WITH_BIAS, WITH_SCALES_A, WITH_SCALES_B, WITH_PACKED, WITH_COUNT };
@@ -2072,6 +2121,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: scales that are none", test_bad_scales},
         {"gemm_ex: arrays of pointers", test_bad_pointers},
         {"gemm_ex: overlap", test_overlap},
+        {"gemm_ex: overlap in large batches", test_overlap_of_many},
         {"gemm_ex: overlap with the workspace", test_workspace_overlap},
         {"gemm_ex: a packed matrix between those of C", test_packed_between},
         {"gemm_ex: wrong packed matrices", test_packed_errors},

@@ -1818,6 +1818,7 @@ static void test_statuses(void) {
     REFUSED(MIXPREC_ERR_SIZE,
             mixprec_batch_norm(p(0), F, p(1), p(2), p(3), F, p(4), p(5), F, NULL, NULL, 0, huge, huge, huge, 0));
     REFUSED(MIXPREC_ERR_SIZE, mixprec_bias_gradient(p(0), p(1), F, huge, 3, huge));
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_bias_gradient(p(0), p(1), F, 2, SIZE_MAX / 16, 0));
     REFUSED(MIXPREC_ERR_SIZE, mixprec_embedding(p(0), F, p(1), F, index, 4, huge, huge));
     wrong = l;
     wrong.filters = huge;

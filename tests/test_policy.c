@@ -139,6 +139,8 @@ static void test_operations(void) {
                    {"O2", "native_layer_norm", F16, F16},
                    {"c=bf16", "addcmul", BF16, BF16},
                    {"c=bf16", "addcmul", F32, F32},
+                   {"p=f32,c=bf16,o=f32", "dot", BF16, BF16},
+                   {"p=f32,c=bf16,o=f32", "dot", F32, F32},
                    {"fp8_hybrid", "linear", BF16, E4M3},
                    {"fp8_hybrid", "dot", E4M3, BF16},
                    {"fp8_hybrid", "layer_norm", BF16, F32}};

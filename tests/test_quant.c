@@ -680,6 +680,15 @@ static void test_statuses(void) {
         CHECK(mixprec_quantize(&shared) == MIXPREC_OK && scale == 0.5f && mixprec_e4m3_to_f32(codes[1]) == 10,
               "a scale where the scales go: %g", (double)scale);
     }
+    {
+        float largest = 9;
+        mixprec_quantize_desc endless = desc_of(SIZE_MAX, 0, MIXPREC_F32, MIXPREC_E4M3); /* rows of nothing */
+        endless.block_rows = 1;
+        endless.amax = &largest;
+        CHECK(mixprec_quantize(&endless) == MIXPREC_OK && largest == 0, "no columns: amax %g", (double)largest);
+        layout.values = NULL; /* then how they would lie does not matter */
+        CHECK(mixprec_dequantize(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 1, 10, &layout) == MIXPREC_OK, "no scales");
+    }
     CHECK(mixprec_delayed_scaling_init(NULL, MIXPREC_E4M3, history, 3) == MIXPREC_ERR_NULL, "scaling NULL");
     CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, NULL, 3) == MIXPREC_ERR_NULL, "history NULL");
     CHECK(mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 0) == MIXPREC_ERR_RANGE, "length 0");
