@@ -28,8 +28,8 @@
      - No call waits for the device, allocates, or keeps state beyond the text of the last error; all may be captured
        into a CUDA graph. The first kernel of a call begins when all that was queued before it has ended; those after it
        may begin early and wait themselves (programmatic dependent launches: sm_90 and later, CUDA 12.3). A kernel of
-       yours that is launched so behind a product begins early, too, and must wait before it touches what the product
-       reads or writes. A device that cannot run a kernel gets a status, never an empty launch.
+       yours that is launched so behind a product begins early, too: each of its blocks must wait (griddepcontrol.wait)
+       before it touches what the product reads or writes, and in any case before it ends. A device that cannot run a kernel gets a status, never an empty launch.
 
    State of 0.1.0: compiled for sm_75 to sm_120, its machine code read, and every kernel run in an emulation of the CUDA
    execution model on the CPU. On an H200 all tests passed, conversions of all floats and compute-sanitizer among them
@@ -88,8 +88,9 @@ extern "C" {
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
-     MIXPREC_ERR_OVERLAP  also where a single value (scaler, norm, clip, amax, scale, inverse, state, workspace) lies in
-                          an array that the call reads or writes, or is two at once
+     MIXPREC_ERR_OVERLAP  also where a workspace, or a single value that is written (scaler, norm, amax, inverse,
+                          state), lies in what is read or written for the same tensor, or is two at once. Not looked at:
+                          other tensors of a list, and single values that are only read.
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 
@@ -119,7 +120,8 @@ typedef struct mixprec_cuda_tensor {
     size_t n;
 } mixprec_cuda_tensor;
 
-/* Converts every tensor of the list, to nearest even. MIXPREC_ERR_OVERFLOW for an unknown policy. */
+/* Converts every tensor of the list, to nearest even. Equal dtypes are not copied but narrowed, too: NaN become quiet,
+   and the policy holds for Inf. MIXPREC_ERR_OVERFLOW for an unknown policy. */
 mixprec_status mixprec_cuda_convert_list(const mixprec_cuda_tensor *list, size_t count, mixprec_dtype dst_type,
                                          mixprec_dtype src_type, mixprec_overflow overflow, mixprec_cuda_stream stream);
 
@@ -5014,11 +5016,14 @@ static bool mixprec_cuda_batches_overlap_(size_t count, const void *c, const mix
     if (!mixprec_cuda_overlap_(c, c_extent.bytes ? c_extent.bytes + (count - 1) * c_stride : 0, x,
                                x_extent.bytes ? x_extent.bytes + (count - 1) * x_stride : 0))
         return false;
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < (x_stride ? count : 1); j++)
-            if (mixprec_cuda_matrices_overlap_((const char *)c + i * c_stride, c_extent, (const char *)x + j * x_stride,
-                                               x_extent))
+    for (size_t i = 0; i < count; i++) {
+        const uintptr_t at = (uintptr_t)c + i * c_stride, first = (uintptr_t)x;
+        /* those that begin before this C ends, from the last on that may end before it begins */
+        size_t j = x_stride && at > first + x_extent.bytes ? (at - first - x_extent.bytes) / x_stride : 0;
+        for (; j < (x_stride ? count : 1) && first + j * x_stride < at + c_extent.bytes; j++)
+            if (mixprec_cuda_matrices_overlap_((const void *)at, c_extent, (const char *)x + j * x_stride, x_extent))
                 return true;
+    }
     return false;
 }
 
@@ -5572,7 +5577,8 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
     for (int i = 0; i < used_count; i++)
-        if (mixprec_cuda_overlap_(workspace, most, used[i].data,
+        if (used[i].data &&
+            mixprec_cuda_overlap_(workspace, most, used[i].data,
                                   used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
             return MIXPREC_ERR_OVERLAP;
     splits = g.splits > 1 && left >= plan.needed + plan.partial;
