@@ -4,6 +4,9 @@
 ifeq ($(origin CC),default)
 CC := $(firstword $(foreach compiler,gcc clang cc,$(if $(shell command -v $(compiler)),$(compiler))))
 endif
+ifeq ($(origin CXX),default) # the one that belongs to CC
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(patsubst %cc,%c++,$(subst gcc,g++,$(CC))))
+endif
 CFLAGS ?= -O2
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -110,6 +113,10 @@ $(BUILD)/test/test_%.log: FORCE
 	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$*'
 $(BUILD)/test-quick/test_%.log: FORCE
 	@$(COUNT) run $@ sh -c '$(MAKE) -s $(BUILD)/test_$* && $(BUILD)/test_$* --quick'
+ifeq ($(shell command -v $(CXX)),)
+$(BUILD)/test/test_cuda.log $(BUILD)/test-quick/test_cuda.log: FORCE
+	@$(COUNT) run $@ sh -c 'echo "SKIP  cuda: no $(CXX)"; echo "0 passed, 0 failed, 1 skipped"'
+endif
 $(BUILD)/test/check_compile.log: FORCE
 	@$(COUNT) run $@ sh tests/check_compile.sh --quick
 $(BUILD)/check/check_fuzz.log: FORCE

@@ -91,24 +91,41 @@ size_t size_elsewhere(mixprec_dtype dtype) {
 END
 cp "$work/unit.c" "$work/unit.cpp"
 
-# links COMPILER1 FILE1 OPTIONS1 COMPILER2 FILE2 OPTIONS2: the first unit has main
+# unit NAME COMPILER OPTIONS... FILE: to $work/NAME.o
+unit() {
+    object=$work/$1.o
+    shift
+    "$@" -O0 -I. -c -o "$object"
+}
+# links LINKER NAME NAME: they make a program, which works
 links() {
-    $1 -O0 -I. -DUNIT_MAIN $3 -c "$work/$2" -o "$work/first.o" &&
-        $4 -O0 -I. $6 -c "$work/$5" -o "$work/second.o" &&
-        $linker -o "$work/linked" "$work/first.o" "$work/second.o" && "$work/linked"
+    "$1" -o "$work/linked" "$work/$2.o" "$work/$3.o" && "$work/linked"
 }
 implementation=-DMIXPREC_IMPLEMENTATION
-linker=$CC
-check "units: C and C, implementation in the first" links "$CC" unit.c $implementation "$CC" unit.c ""
-check "units: MIXPREC_STATIC in both" \
-    links "$CC" unit.c "-DMIXPREC_STATIC $implementation" "$CC" unit.c "-DMIXPREC_STATIC $implementation"
+in_c() {
+    unit c_user "$CC" -DUNIT_MAIN "$work/unit.c" && unit c_library "$CC" $implementation "$work/unit.c" &&
+        links "$CC" c_user c_library
+}
+from_cpp() {
+    unit cpp_user "$cxx" -DUNIT_MAIN "$work/unit.cpp" && links "$cxx" cpp_user c_library
+}
+from_c() {
+    unit cpp_library "$cxx" $implementation "$work/unit.cpp" && links "$cxx" c_user cpp_library
+}
+static_in_both() {
+    unit c_static "$CC" -DUNIT_MAIN -DMIXPREC_STATIC $implementation "$work/unit.c" &&
+        unit cpp_static "$cxx" -DMIXPREC_STATIC $implementation "$work/unit.cpp" && links "$cxx" c_static cpp_static
+}
+one_external_name() {
+    [ "$(names "$work/cpp_static.o" TDBRCWGS)" = size_elsewhere ] # without V, of g++'s exceptions
+}
+check "units: C and C, implementation in one" in_c
 cxx=$(cxx_of "$CC")
-linker=$cxx
 if have "$cxx"; then
-    check "units: C++ uses an implementation in C" links "$cxx" unit.cpp "" "$CC" unit.c $implementation
-    check "units: C uses an implementation in C++" links "$CC" unit.c "" "$cxx" unit.cpp $implementation
-    check "units: C++, MIXPREC_STATIC in both" \
-        links "$cxx" unit.cpp "-DMIXPREC_STATIC $implementation" "$cxx" unit.cpp "-DMIXPREC_STATIC $implementation"
+    check "units: C++ uses an implementation in C" from_cpp
+    check "units: C uses an implementation in C++" from_c
+    check "units: C and C++, MIXPREC_STATIC in both" static_in_both
+    check "units: C++, MIXPREC_STATIC defines no external name" one_external_name
 else
     missing "units: C++" "$cxx"
 fi
