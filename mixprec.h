@@ -509,8 +509,8 @@ typedef struct mixprec_conv2d {
 typedef struct mixprec_statistics {
     uint64_t count;
     uint64_t nan, inf, zero; /* elements that are that already, after .scale */
-    uint64_t overflow;       /* finite elements beyond the format's largest and least finite number (E8M0: beyond */
-                             /* the largest in magnitude); among them those that round to it, half a step away */
+    uint64_t overflow;       /* finite elements beyond the format's largest and least finite number (E8M0: beyond the */
+                             /* largest in magnitude); among them those that round to it, at most half a step away */
     uint64_t underflow, subnormal; /* nonzero elements that become zero, or a subnormal number */
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
@@ -679,8 +679,8 @@ typedef struct mixprec_buffer {
 /* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where
    the command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
    results of arithmetic, and from version 17 on drops a NaN that a function chooses to return. So it must not know
-   where the bits come from, or go. `x` is an integer, or a vector of integers: of a
-   float the promise holds even after this. */
+   where the bits come from, or go; then it makes no vectors of a loop over them. `x` is an integer, or a vector of
+   integers: of a float the promise holds even after this. */
 #if defined(__clang__)
 #define MIXPREC_UNKNOWN_(constraint, x) __asm__("" : constraint(x))
 #else
@@ -1980,7 +1980,7 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
     if (_mm_getcsr() != saved)
         _mm_setcsr(saved);
 }
-#elif (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__TINYC__)
+#elif (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__TINYC__) && !defined(__arm64ec__)
 typedef struct mixprec_fp_ {
     unsigned char x87[28]; /* what FNSTENV stores: control and status words, tags, pointers */
     unsigned int mxcsr;
@@ -16241,13 +16241,16 @@ static int mixprec_gemm_meets_(const mixprec_gemm_desc *d, int x, const mixprec_
 /* Does a matrix C of the batch share memory with a matrix x, A or B, of any product, or, where x is C, of another one?
    Not every pair is looked at: 4096 matrices of a malloc each would take a third of a second (Zen 3). Where both lie a
    stride apart, and the same, only the difference of their indices matters; else the addresses of C are sorted, as many
-   at a time as the stack has room for, and found by bisection are those that each x may meet. */
+   at a time as the stack has room for, and found by bisection are those that each x may meet: with 256 at a time that
+   is a 32nd of the steps, unless extents lie in each other. Not inlined: the sums of a product would wait on a stack
+   larger by the addresses. */
 #ifdef MIXPREC_NO_STDLIB
 #define MIXPREC_SORTED_ 32
 #else
 #define MIXPREC_SORTED_ 256
 #endif
-static int mixprec_gemm_meet_(const mixprec_gemm_desc *d, int x, const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
+MIXPREC_NOINLINE_ int mixprec_gemm_c_meets_(const mixprec_gemm_desc *d, int x,
+                                            const mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     const mixprec_extent_ *c = &extents[MIXPREC_C_], *other = &extents[x];
     const int arrays = d->c_array || (x == MIXPREC_A_ && d->a_array) || (x == MIXPREC_B_ && d->b_array);
     uintptr_t sorted[MIXPREC_SORTED_], at;
@@ -16277,12 +16280,12 @@ static int mixprec_gemm_meet_(const mixprec_gemm_desc *d, int x, const mixprec_e
             at = mixprec_gemm_address_(d, x, j);
             while (low < high) {
                 const size_t middle = (low + high) / 2;
-                if (sorted[middle] + c->bytes > at)
+                if (at < sorted[middle] || at - sorted[middle] < c->bytes)
                     high = middle;
                 else
                     low = middle + 1;
             }
-            for (; low < count && sorted[low] < at + other->bytes; low++)
+            for (; low < count && (sorted[low] < at || sorted[low] - at < other->bytes); low++)
                 if (mixprec_matrices_overlap_((const void *)sorted[low], c, (const void *)at, other))
                     return 1;
         }
@@ -16304,7 +16307,7 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
     c_span = mixprec_gemm_span_(d, MIXPREC_C_, extents[MIXPREC_C_].bytes, &c_low);
     for (x = MIXPREC_A_; x <= (d->packed_size ? MIXPREC_A_ : MIXPREC_B_) && !plan->nothing; x++) {
         span = mixprec_gemm_span_(d, x, extents[x].bytes, &low);
-        if (mixprec_overlap_(c_low, c_span, low, span) && mixprec_gemm_meet_(d, x, extents))
+        if (mixprec_overlap_(c_low, c_span, low, span) && mixprec_gemm_c_meets_(d, x, extents))
             return MIXPREC_ERR_OVERLAP;
     }
     single[MIXPREC_B_] = d->packed_size && !plan->nothing ? d->b : NULL;
@@ -16328,7 +16331,7 @@ static mixprec_status mixprec_gemm_check_pointers_(const mixprec_gemm_desc *d, c
                         at = mixprec_gemm_address_(d, MIXPREC_C_, i);
         ascending = before < at && at - before >= extents[MIXPREC_C_].bytes;
     }
-    if (!ascending && mixprec_gemm_meet_(d, MIXPREC_C_, extents))
+    if (!ascending && mixprec_gemm_c_meets_(d, MIXPREC_C_, extents))
         return MIXPREC_ERR_OVERLAP;
     return MIXPREC_OK;
 }

@@ -29,7 +29,8 @@
        into a CUDA graph. The first kernel of a call begins when all that was queued before it has ended; those after it
        may begin early and wait themselves (programmatic dependent launches: sm_90 and later, CUDA 12.3). A kernel of
        yours that is launched so behind a product begins early, too: each of its blocks must wait (griddepcontrol.wait)
-       before it touches what the product reads or writes, and in any case before it ends. A device that cannot run a kernel gets a status, never an empty launch.
+       before it touches what the product reads or writes, and in any case before it ends. A device that cannot run a
+       kernel gets a status, never an empty launch.
 
    State of 0.1.0: compiled for sm_75 to sm_120, its machine code read, and every kernel run in an emulation of the CUDA
    execution model on the CPU. On an H200 all tests passed, conversions of all floats and compute-sanitizer among them
@@ -89,8 +90,9 @@ extern "C" {
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
                           a pointer that is not aligned to its elements: a GPU, unlike most CPUs, cannot read it
      MIXPREC_ERR_OVERLAP  also where a workspace, or a single value that is written (scaler, norm, amax, inverse,
-                          state), lies in what is read or written for the same tensor, or is two at once. Not looked at:
-                          other tensors of a list, and single values that are only read.
+                          state), lies in what is read or written for the same tensor, or is two at once, or where one
+                          that is read lies in what is written. Not looked at: other tensors of a list, and what a
+                          mixprec_cuda_step points to.
    Of values in device memory nothing is checked but by the kernels.
    On an error found by the checks nothing was queued. */
 

@@ -1732,20 +1732,30 @@ static void test_overlap(void) {
     CHECK(interleaved > 100, "%ld interleaved", interleaved);
 }
 
-/* Rows of four floats in any order, C between A, or C alone; one of them may lie across two others, or hide a few bytes
-   in the gaps that some leave. */
+/* Matrices of four floats in a row, or of two in a column with a gap of two, in any order: C between A, or C alone. One
+   of them may lie across two others, or hide in a gap. Or both lie a stride apart. */
 static void test_overlap_of_many(void) {
-    enum { MOST = 700, CELLS = 2 * MOST + 2 };
-    static float buffer[CELLS * 4], elsewhere[16];
-    static unsigned char owner[CELLS * 4];
+    enum { MOST = 700, CELLS = 2 * MOST + 2, FLOATS = 9 * MOST + 16 };
+    static float buffer[FLOATS], elsewhere[16];
+    static unsigned char owner[FLOATS];
     void *arrays[2][MOST]; /* of C and of A */
-    long t, count[2] = {0};
-    for (t = 0; t < (test_quick ? 400 : 4000); t++) {
-        const size_t batch = 1 + random_below(t % 4 ? MOST : 4), with_a = random_below(2), used = batch * (1 + with_a);
+    long t, count[3][2] = {{0}};
+    oracle_random_state = 14;
+    for (t = 0; t < (test_quick ? 3000 : 15000); t++) {
+        enum { ROWS, COLUMNS, STRIDES } const kind = (int)random_below(3);
+        const size_t batch = 1 + random_below(t % 4 ? MOST : 4), with_a = kind == STRIDES || one_in(2);
+        const size_t used = batch * (1 + with_a), step = kind == COLUMNS ? 3 : 1;
         size_t cells[CELLS], i, l;
         int shares = 0;
         mixprec_status got;
         mixprec_gemm_desc d;
+        memset(&d, 0, sizeof d);
+        d.m = kind == COLUMNS ? 2 : 1;
+        d.n = d.k = kind == COLUMNS ? 1 : 4;
+        d.lda = d.ldc = kind == COLUMNS ? 3 : 4;
+        d.batch = batch;
+        d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+        d.a = d.b = elsewhere;
         for (i = 0; i < CELLS; i++)
             cells[i] = i;
         for (i = 0; i < used && t % 3; i++) { /* else in rising order */
@@ -1753,32 +1763,41 @@ static void test_overlap_of_many(void) {
             cells[i] = cells[other];
             cells[other] = cell;
         }
-        for (i = 0; i < used; i++)
-            arrays[i / batch][i % batch] = buffer + 4 * cells[i];
-        if (one_in(2))
-            arrays[random_below(1 + with_a)][random_below(batch)] = buffer + random_below(4 * CELLS - 4);
+        if (kind == STRIDES) {
+            float *c_first = buffer + random_below(8), *a_first = buffer + random_below(8);
+            d.stride_c = 4 + random_below(6);
+            d.stride_a = one_in(2) ? d.stride_c : random_below(10);
+            if (one_in(3)) /* behind C, or nearly so */
+                a_first = buffer + FLOATS - 4 - (batch - 1) * d.stride_a;
+            d.c = c_first;
+            d.a = a_first;
+            for (i = 0; i < used; i++)
+                arrays[i / batch][i % batch] =
+                    i < batch ? c_first + i * d.stride_c : a_first + (i - batch) * d.stride_a;
+        } else {
+            for (i = 0; i < used; i++)
+                arrays[i / batch][i % batch] = buffer + 4 * cells[i];
+            if (one_in(2))
+                arrays[random_below(1 + with_a)][random_below(batch)] = buffer + random_below(4 * CELLS - 4);
+            d.c_array = arrays[0];
+            if (with_a)
+                d.a_array = (const void *const *)arrays[1];
+        }
         memset(owner, 0, sizeof owner);
         for (i = used; i-- > 0;) /* A, which may share with A, then C */
-            for (l = 0; l < 4; l++) {
+            for (l = 0; l < 4; l += step) {
                 unsigned char *o = owner + ((float *)arrays[i / batch][i % batch] - buffer) + l;
                 shares |= i < batch && *o;
                 *o = 1;
             }
-        memset(&d, 0, sizeof d);
-        d.m = 1;
-        d.n = d.k = 4;
-        d.batch = batch;
-        d.a_type = d.b_type = d.c_type = MIXPREC_F32;
-        d.a = d.b = elsewhere;
-        d.c_array = arrays[0];
-        if (with_a)
-            d.a_array = (const void *const *)arrays[1];
         got = mixprec_gemm_ex(&d);
-        CHECK(got == (shares ? MIXPREC_ERR_OVERLAP : MIXPREC_OK), "batch %zu, %s A, %s: got %d", batch,
+        CHECK(got == (shares ? MIXPREC_ERR_OVERLAP : MIXPREC_OK),
+              "kind %d, batch %zu, strides %zu and %zu, %s A, %s: %d", (int)kind, batch, d.stride_c, d.stride_a,
               with_a ? "with" : "without", shares ? "overlap" : "apart", (int)got);
-        count[shares]++;
+        count[kind][shares]++;
     }
-    CHECK(count[0] > 50 && count[1] > 50, "%ld apart, %ld overlap", count[0], count[1]);
+    for (t = 0; t < 3; t++)
+        CHECK(count[t][0] > 50 && count[t][1] > 50, "kind %ld: %ld apart, %ld overlap", t, count[t][0], count[t][1]);
 }
 
 /* An operand that has a byte in the workspace is an error, whichever; one that is apart from it is none. */
