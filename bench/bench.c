@@ -335,7 +335,9 @@ void bench_measure(bench_timing *timings, int count) {
             plan->repeats = 1 + (int)fmin(bench_option.seconds / MAX_ROUNDS / once, 1e6);
             plan->rounds = (int)fmin(MAX_ROUNDS, fmax(3, bench_option.seconds / (once * plan->repeats)));
         }
-        if (timings[i].check)
+        if (timings[i].refused && *timings[i].refused)
+            plan->rounds = plan->taken = 0;
+        else if (timings[i].check)
             timings[i].check(timings[i].context);
     }
     for (round = 0; round < MAX_ROUNDS; round++)
@@ -347,6 +349,8 @@ void bench_measure(bench_timing *timings, int count) {
     for (i = 0; i < count; i++) {
         double *samples = plans[i].samples;
         int n = plans[i].taken;
+        if (!n)
+            continue;
         qsort(samples, (size_t)n, sizeof(*samples), compare_doubles);
         timings[i].best = samples[0];
         if (timings[i].part)

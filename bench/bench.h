@@ -86,10 +86,10 @@ typedef struct bench_limit {
     double work; /* of one run: operations, bytes or cycles */
 } bench_limit;
 
-/* On bench_option.threads threads; the clock on one. They live as long as the program. */
-const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator); /* f32 or f64, on the best path */
-const bench_limit *bench_read_limit(void);                              /* DRAM, in bytes */
-const bench_limit *bench_clock_limit(void);                             /* dependent additions, in cycles */
+/* The clock's on one thread, the others on 1, 2 or bench_option.threads. They live as long as the program. */
+const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator, int threads); /* f32 or f64, on the best path */
+const bench_limit *bench_read_limit(int threads);                                    /* DRAM, in bytes */
+const bench_limit *bench_clock_limit(void); /* dependent additions, in cycles */
 
 /* So many calls share arrays in DRAM of bench_parts_bytes() in all. Each moves more than caches hold, so that the
    library writes around them where it would; not with --quick. */
@@ -103,6 +103,7 @@ typedef struct bench_timing {
     bench_key key;
     const bench_limit *limit; /* NULL: none */
     int *part, parts;         /* not NULL: run does this part of the work, of so many, at most BENCH_PARTS */
+    const int *refused;       /* not NULL: run sets it where it cannot do the work; then nothing is recorded */
     /* Filled in by bench_measure, which records the first two: */
     double best, median;  /* seconds for one run; with parts, for all of them: the sum of the best time of each */
     double limit_seconds; /* for one run of the limit, best */

@@ -56,7 +56,7 @@ static void measure_stats(mixprec_dtype src, mixprec_dtype to, int dram) {
         runs[j].n = n;
         timings[j].run = run_stats;
         timings[j].context = &runs[j];
-        timings[j].limit = dram ? bench_read_limit() : bench_clock_limit();
+        timings[j].limit = dram ? bench_read_limit(1) : bench_clock_limit();
         timings[j].key = bench_key_of("convert", name, to, paths[j]);
         timings[j].key.threads = 1; /* one array is one thread's work */
     }
@@ -87,10 +87,10 @@ static void bench_stats(void) {
                     !bench_wanted("convert", name, mixprec_dtype_name(targets[to])))
                     continue;
                 if (!begun++) {
-                    printf(
-                        "\nStatistics of normal numbers. In L2 cycles for an element, in DRAM the share of a loop that "
-                        "only\nreads; G elements/s of the last path\n  %-19s",
-                        "");
+                    printf("\nStatistics of normal numbers, one thread. In L2 cycles for an element, in DRAM the share "
+                           "of a loop that "
+                           "only\nreads; G elements/s of the last path\n  %-19s",
+                           "");
                     for (path = 0; path < path_count; path++)
                         printf(" %8s  ", mixprec_isa_name(paths[path]));
                     printf(" %9s\n", "G/s");

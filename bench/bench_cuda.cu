@@ -354,7 +354,7 @@ static void bench_symmetric(void) {
 /* ---- kernels bound by memory ---- */
 
 static void bench_memory(void) {
-    const size_t n = (size_t)1 << (quick ? 26 : 27); /* no cache holds an array */
+    const size_t n = (size_t)1 << 27; /* hardly a cache holds an array */
     float *w = (float *)random_array(MIXPREC_F32, n), *m = (float *)random_array(MIXPREC_F32, n), *v, *scalars;
     void *g = random_array(MIXPREC_BF16, n), *copy = allocate(n * 2), *workspace;
     mixprec_scaler host, *scaler = (mixprec_scaler *)allocate(sizeof *scaler);
@@ -532,11 +532,11 @@ static void write_html(FILE *file, const cudaDeviceProp *device) {
     fprintf(file, "</main></body></html>\n");
 }
 
-static FILE *open_output(const char *path, const char *suffix) {
+static FILE *open_output(const char *path, const char *suffix, const char *mode) {
     char name[512];
     FILE *file;
     snprintf(name, sizeof name, "%s%s", path, suffix);
-    file = fopen(name, "w");
+    file = fopen(name, mode);
     if (!file)
         die(name, "cannot be written");
     return file;
@@ -562,8 +562,8 @@ int main(int argc, char **argv) {
         printf("SKIP  bench-cuda: NOTHING WAS MEASURED: %s\n", mixprec_cuda_last_error());
         return 0;
     }
-    csv = open_output(path, ".csv"); /* before the work */
-    html = open_output(path, ".html");
+    fclose(open_output(path, ".csv", "a")); /* can they be written? before the work */
+    fclose(open_output(path, ".html", "a"));
     CUDA(cudaGetDeviceProperties(&properties, 0));
     has_native_fp8 = properties.major * 10 + properties.minor == 89 || properties.major == 12 || has_wgmma();
     printf("%s, compute capability %d.%d, %d multiprocessors\n", properties.name, properties.major, properties.minor,
@@ -581,6 +581,8 @@ int main(int argc, char **argv) {
     bench_memory();
     if (!result_count)
         die("no case matches --filter", filter);
+    csv = open_output(path, ".csv", "w");
+    html = open_output(path, ".html", "w");
     fprintf(csv, "suite,case,dtype,isa,threads,impl,metric,value\n");
     for (i = 0; i < result_count; i++)
         fprintf(csv, "%s,%s,%s,cuda,1,%s,%s,%.6g\n", results[i].suite, results[i].name, results[i].dtype,

@@ -122,7 +122,8 @@ static int agrees(const layer_run *run, const bench_timing *own, const bench_tim
 static void measure(int number, mixprec_dtype type, int place) {
     const size_t bytes = place ? bench_dram_bytes() : bench_machine.l2_bytes * 3 / 4;
     const size_t size = mixprec_dtype_size(type), lines = bytes / (ARRAYS * size * COLUMNS);
-    const size_t rows = lines < 16 ? 16 : lines / 16 * 16;
+    /* in L2 at most as many as there are parameters: batch normalisation has one for each */
+    const size_t rows = lines < 16 ? 16 : !place && lines > COLUMNS ? COLUMNS : lines / 16 * 16;
     const size_t n = rows * COLUMNS;
     unsigned char *memory = bench_alloc((ARRAYS * n + 2 * COLUMNS) * size);
     float *floats = bench_alloc((4 * rows + 6 * COLUMNS) * sizeof(*floats)), *next = floats;

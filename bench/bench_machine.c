@@ -88,8 +88,7 @@ size_t bench_dram_bytes(void) {
         bytes = factor * bench_machine.l3_bytes;
     if (bytes > (size_t)512 << 20)
         bytes = (size_t)512 << 20;
-    /* the products of a few rows hold some twelve times that at once */
-    return bytes < bench_machine.memory_bytes / 32 ? bytes : bench_machine.memory_bytes / 32 / 4096 * 4096;
+    return bytes < bench_machine.memory_bytes / 8 ? bytes : bench_machine.memory_bytes / 8;
 }
 
 size_t bench_parts_bytes(void) {
@@ -246,43 +245,54 @@ static double peak_flops(const limit_run *run) {
 
 #define PEAK_CALLS 32 /* on a core that starts two multiply-adds per cycle: 4 million cycles, a millisecond */
 
-const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator) {
-    static limit_run runs[COUNT_OF(peak_rows)];
-    static bench_limit limits[COUNT_OF(peak_rows)];
+static int thread_index(int threads) {
+    return threads == 1 ? 0 : threads == 2 ? 1 : 2;
+}
+
+const bench_limit *bench_multiply_add_limit(mixprec_dtype accumulator, int threads) {
+    static limit_run runs[COUNT_OF(peak_rows)][3];
+    static bench_limit limits[COUNT_OF(peak_rows)][3];
+    const int j = thread_index(threads);
     int i = 0;
     while (peak_rows[i].isa != mixprec_isa_best() || peak_rows[i].dtype != accumulator)
         i++;
-    runs[i].peak = &peak_rows[i];
-    runs[i].peak_calls = PEAK_CALLS;
-    runs[i].threads = bench_option.threads;
-    limits[i].run = run_limit;
-    limits[i].context = &runs[i];
-    limits[i].work = peak_flops(&runs[i]);
-    return &limits[i];
+    runs[i][j].peak = &peak_rows[i];
+    runs[i][j].peak_calls = PEAK_CALLS;
+    runs[i][j].threads = threads;
+    limits[i][j].run = run_limit;
+    limits[i][j].context = &runs[i][j];
+    limits[i][j].work = peak_flops(&runs[i][j]);
+    return &limits[i][j];
 }
 
 #define READ_SLICES 4
 
-/* A part of the memory in each turn: when a part's turn comes again, the others have pushed it out of the caches. */
+/* A part of the memory in each turn: when a part's turn comes again, the others have pushed it out of the caches. The
+   width is drawn (a linear congruential generator's top bit), so that no row of a table meets one only. */
 static void read_next_slice(void *context) {
-    static int turn;
+    static uint32_t turn, drawn;
     limit_run slice = *(const limit_run *)context;
-    turn = (turn + 1) % (2 * READ_SLICES);
-    slice.data += (size_t)(turn % READ_SLICES) * slice.bytes;
-    slice.wide = turn / READ_SLICES;
+    drawn = drawn * 1664525u + 1013904223u;
+    turn = (turn + 1) % READ_SLICES;
+    slice.data += turn * slice.bytes;
+    slice.wide = (int)(drawn >> 31);
     run_limit(&slice);
 }
 
-const bench_limit *bench_read_limit(void) {
-    static limit_run run;
-    static bench_limit limit = {read_next_slice, &run, 0};
-    if (!run.data) {
-        run.bytes = bench_dram_bytes() / READ_SLICES / 4096 * 4096;
-        run.data = bench_alloc(run.bytes * READ_SLICES);
-        run.threads = bench_option.threads;
-        limit.work = (double)run.bytes;
-    }
-    return &limit;
+const bench_limit *bench_read_limit(int threads) {
+    static unsigned char *data;
+    static limit_run runs[3];
+    static bench_limit limits[3];
+    const int j = thread_index(threads);
+    runs[j].bytes = bench_dram_bytes() / READ_SLICES / 4096 * 4096;
+    if (!data)
+        data = bench_alloc(runs[j].bytes * READ_SLICES);
+    runs[j].data = data;
+    runs[j].threads = threads;
+    limits[j].run = read_next_slice;
+    limits[j].context = &runs[j];
+    limits[j].work = (double)runs[j].bytes;
+    return &limits[j];
 }
 
 #define CLOCK_STEPS 20000

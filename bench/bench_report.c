@@ -62,16 +62,14 @@ void bench_write_json(FILE *file) {
 
 /* ---- figures for the page ---- */
 
-/* On any path of a peer; of the library and of the loop that loads and stores: on the best one. NaN when it was not
-   measured. */
+/* On any path of a peer; of the library on the best one. NaN when it was not measured. */
 static double figure(const char *suite, const char *name, mixprec_dtype dtype, const char *impl, const char *metric) {
     int i;
     for (i = 0; i < bench_result_count; i++) {
         const bench_key *key = &bench_results[i].key;
         if (!strcmp(key->suite, suite) && !strcmp(key->name, name) && !strcmp(key->dtype, mixprec_dtype_name(dtype)) &&
             !strcmp(key->impl, impl) && !strcmp(bench_results[i].metric, metric) &&
-            ((strcmp(impl, "mixprec") && strcmp(impl, "load-store")) ||
-             !strcmp(key->isa, mixprec_isa_name(mixprec_isa_best()))))
+            (strcmp(impl, "mixprec") || !strcmp(key->isa, mixprec_isa_name(mixprec_isa_best()))))
             return bench_results[i].value;
     }
     return (double)NAN;
@@ -292,12 +290,11 @@ static void write_streams(FILE *file, const char *suite, const char *const *name
     for (level = 0; level < 3; level++)
         if (panels[level].count)
             write_panel(file, &panels[level]);
-    fprintf(file,
-            "</div>\n<p class='legend'><span><i class='key-bar'></i>%s</span><span><i class='key-limit'></i>"
-            "only loads and stores, as many bytes</span>",
+    fprintf(file, "</div>\n<p class='legend'><span><i class='key-bar'></i>%s</span>",
             mixprec_isa_name(mixprec_isa_best()));
     if (mixprec_isa_best() != MIXPREC_ISA_C)
-        fprintf(file, "<span><i class='key-ring'></i>portable C</span>");
+        fprintf(file, "<span><i class='key-limit'></i>only loads and stores, as many bytes</span>"
+                      "<span><i class='key-ring'></i>portable C</span>");
     fprintf(file, "</p>\n");
     end_section(file);
 }
@@ -540,7 +537,8 @@ void bench_write_html(FILE *file) {
     write_streams(
         file, "convert", directions, direction_labels, 7, "Conversion",
         "Arrays that live in the first cache, in the second and in memory. The line is a loop that only loads and"
-        " stores as many bytes in the widest vectors of the path: about the most that a conversion can reach."
+        " stores as many bytes, in vectors of up to the path's width, the fastest: about the most that a conversion"
+        " can reach."
         " Each panel has its own axis.");
     write_streams(file, "scaler", unscale, unscale_labels, 1, "Unscaling gradients",
                   "Gradients of each format, multiplied by the"

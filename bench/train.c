@@ -685,7 +685,8 @@ static void transformer_backward(run *r, const int32_t *tokens) {
     linear_backward(r, &r->project, r->attended, r->gradient, r->next_gradient);
     d_attended = view_of(r->next_gradient, r->dtype, CHANNELS, 0);
     to = measured(r, r->score_gradient, &dtype);
-    memset(to, 0, HEADS * BATCH * WINDOW * mixprec_dtype_size(dtype)); /* above the diagonal nothing is computed */
+    if (r->measuring)
+        memset(to, 0, HEADS * BATCH * WINDOW * mixprec_dtype_size(dtype)); /* above the diagonal nothing is computed */
     attend(scores_of(to, dtype), no, d_attended, yes, v, WINDOW, HEAD, 1, MIXPREC_LOWER);
     narrow_measured(r, r->score_gradient, HEADS * BATCH * WINDOW);
     to = measured(r, r->score_gradient, &dtype);

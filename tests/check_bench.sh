@@ -10,6 +10,8 @@ for name in results.csv results.json report.html; do
     check "bench: writes $name" test -s "$BUILD/bench/$name"
 done
 check "bench: the columns of results.csv" grep -q -x 'suite,case,dtype,isa,threads,impl,metric,value' "$BUILD/bench/results.csv"
+check "bench: runs with two threads" "$BUILD/bench/bench" --quick --threads 2 --filter stats-f32/L2
+check "bench: says that statistics are one thread's" grep -q '^convert,stats-f32/L2,e4m3,c,1,mixprec,' "$BUILD/bench/results.csv"
 
 # wrong OPTIONS...: exit status 2, one line on stderr, nothing on stdout
 wrong() {

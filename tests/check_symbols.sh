@@ -97,24 +97,24 @@ unit() {
     shift
     "$@" -O0 -I. -c -o "$object"
 }
-# links LINKER NAME NAME: they make a program, which works
-links() {
-    "$1" -o "$work/linked" "$work/$2.o" "$work/$3.o" && "$work/linked"
+# runs LINKER NAME NAME: they make a program, which works
+runs() {
+    $1 -o "$work/linked" "$work/$2.o" "$work/$3.o" && "$work/linked"
 }
 implementation=-DMIXPREC_IMPLEMENTATION
 in_c() {
-    unit c_user "$CC" -DUNIT_MAIN "$work/unit.c" && unit c_library "$CC" $implementation "$work/unit.c" &&
-        links "$CC" c_user c_library
+    unit c_user $CC -DUNIT_MAIN "$work/unit.c" && unit c_library $CC $implementation "$work/unit.c" &&
+        runs "$CC" c_user c_library
 }
 from_cpp() {
-    unit cpp_user "$cxx" -DUNIT_MAIN "$work/unit.cpp" && links "$cxx" cpp_user c_library
+    unit cpp_user $cxx -DUNIT_MAIN "$work/unit.cpp" && runs "$cxx" cpp_user c_library
 }
 from_c() {
-    unit cpp_library "$cxx" $implementation "$work/unit.cpp" && links "$cxx" c_user cpp_library
+    unit cpp_library $cxx $implementation "$work/unit.cpp" && runs "$cxx" c_user cpp_library
 }
 static_in_both() {
-    unit c_static "$CC" -DUNIT_MAIN -DMIXPREC_STATIC $implementation "$work/unit.c" &&
-        unit cpp_static "$cxx" -DMIXPREC_STATIC $implementation "$work/unit.cpp" && links "$cxx" c_static cpp_static
+    unit c_static $CC -DUNIT_MAIN -DMIXPREC_STATIC $implementation "$work/unit.c" &&
+        unit cpp_static $cxx -DMIXPREC_STATIC $implementation "$work/unit.cpp" && runs "$cxx" c_static cpp_static
 }
 one_external_name() {
     [ "$(names "$work/cpp_static.o" TDBRCWGS)" = size_elsewhere ] # without V, of g++'s exceptions
