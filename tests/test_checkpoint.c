@@ -241,10 +241,17 @@ static size_t limited_write(void *context, const void *from, size_t n) {
     return l->most ? l->most--, mixprec_buffer_write(&l->buffer, from, n) : n - 1;
 }
 
+static size_t limited_read(void *context, uint64_t offset, void *to, size_t n) {
+    limited *l = (limited *)context;
+    return l->most ? l->most--, mixprec_buffer_read(&l->buffer, offset, to, n) : n - 1;
+}
+
 static void test_streams(void) {
     static float large[2][5000];
+    static const float zeros[5000];
     static unsigned char room[1 << 15];
     mixprec_checkpoint_item item = {"large", MIXPREC_CHECKPOINT_ARRAY, MIXPREC_F32, NULL, 5000};
+    const size_t calls = 1000;
     limited l;
     size_t i;
     for (i = 0; i < 5000; i++)
@@ -257,7 +264,8 @@ static void test_streams(void) {
         l.most = i;
         CHECK(mixprec_checkpoint_save(&item, 1, limited_write, &l) == MIXPREC_ERR_STREAM, "%zu calls", i);
         item.data = large[1];
-        CHECK(mixprec_checkpoint_load(&item, 1, mixprec_buffer_read, &l.buffer) != MIXPREC_OK && large[1][0] == 0,
+        CHECK(mixprec_checkpoint_load(&item, 1, mixprec_buffer_read, &l.buffer) != MIXPREC_OK &&
+                  !memcmp(large[1], zeros, sizeof zeros),
               "half a checkpoint was loaded");
         item.data = large[0];
         memset(room, 0, sizeof room);
@@ -269,6 +277,14 @@ static void test_streams(void) {
     CHECK(mixprec_checkpoint_load(&item, 1, mixprec_buffer_read, &l.buffer) == MIXPREC_OK &&
               !memcmp(large[0], large[1], sizeof large[0]),
           "loading");
+    l.most = calls; /* how many calls a load takes; then one that fails at each, in the second pass, too */
+    CHECK(mixprec_checkpoint_load(&item, 1, limited_read, &l) == MIXPREC_OK && l.most < calls - 6, "reading");
+    for (i = 0; i < calls - l.most; i++) {
+        limited short_of = l;
+        short_of.most = i;
+        CHECK(mixprec_checkpoint_load(&item, 1, limited_read, &short_of) != MIXPREC_OK, "%zu of %zu reads", i,
+              calls - l.most);
+    }
     l.buffer.size = 100;
     l.buffer.used = 0;
     CHECK(mixprec_checkpoint_save(&item, 1, mixprec_buffer_write, &l.buffer) == MIXPREC_ERR_STREAM &&

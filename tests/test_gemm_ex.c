@@ -685,7 +685,7 @@ static int fuses(mixprec_isa isa, int has_workspace) {
     (void)has_workspace;
     if (isa == MIXPREC_ISA_AUTO)
         isa = mixprec_isa_best();
-    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512)
+    if (isa == MIXPREC_ISA_AVX2 || isa == MIXPREC_ISA_AVX512 || isa == MIXPREC_ISA_NEON)
         return 1;
 #if defined(__x86_64__) && !defined(__FMA__)
     return 0;
@@ -1005,12 +1005,11 @@ static void test_tiles(void) {
 /* Blocks of several tiles in each direction, several of them. */
 static void test_large(void) {
     static const size_t sizes[][3] = {{450, 300, 1100}, {300, 700, 600}, {700, 700, 130}, {40, 1100, 1700}};
+    static const size_t quick_sizes[][3] = {{150, 40, 1100}, {40, 1300, 70}, {150, 150, 600}};
     int i;
     oracle_random_state = 8;
-    for (i = 0; i < 9; i++) {
-        if (test_quick)
-            break;
-        draw_large = sizes[i % 4];
+    for (i = 0; i < (test_quick ? 3 : 9); i++) {
+        draw_large = test_quick ? quick_sizes[i] : sizes[i % 4];
         draw_problem(i % 3 == 0 ? SCALES : i % 3 == 1 ? TRIANGLES : A_IS_B);
         draw_large = NULL;
         run_everywhere();

@@ -324,6 +324,8 @@ static void test_adam(void) {
         c.clip = n % 3 ? 0.7f : 1;
         if (n % 2)
             mixprec_adam_init(&adam);
+        else
+            mixprec_adamw_init(&adam);
         adam.weight_decay = n % 3 ? 0.05 : 0;
         adam.step = n + 1;
         check_ways(c);

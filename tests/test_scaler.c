@@ -135,6 +135,23 @@ static void test_limits(void) {
         CHECK(s.growth_tracker == 0 && s.hysteresis_used == 0, "growth case %zu: trackers %d %d", i,
               (int)s.growth_tracker, (int)s.hysteresis_used);
     }
+    { /* whatever the fields were, the scale is within the limits afterwards */
+        static const struct {
+            float scale, min_scale, max_scale, want;
+        } odd[] = {{0x1p20f, 1, 1000, 1000}, {NAN, 1, 1000, 1}, {-5, 1, 1000, 1}, {HUGE_VALF, 1, 1000, 1},
+                   {0, 1, 1000, 1},          {5, 10, 2, 10},    {5, NAN, 2, 2},   {1e-40f, NAN, NAN, FLT_MIN}};
+        for (i = 0; i < 2 * sizeof odd / sizeof *odd; i++) {
+            mixprec_scaler s;
+            mixprec_scaler_init(&s);
+            s.scale = odd[i / 2].scale;
+            s.min_scale = odd[i / 2].min_scale;
+            s.max_scale = odd[i / 2].max_scale;
+            s.found_inf = i % 2;
+            mixprec_scaler_update(&s);
+            CHECK(s.scale == odd[i / 2].want, "scale %g in [%g, %g]: %g", (double)odd[i / 2].scale,
+                  (double)odd[i / 2].min_scale, (double)odd[i / 2].max_scale, (double)s.scale);
+        }
+    }
     {
         mixprec_scaler s = make_scaler(1, 2000, 1);
         s.min_scale = 0.3f;
@@ -789,6 +806,7 @@ static void test_check(void) {
     WITH(backoff_factor, -0.5, MIXPREC_ERR_SCALE);
     WITH(backoff_factor, 1.001, MIXPREC_ERR_SCALE);
     WITH(backoff_factor, (double)NAN, MIXPREC_ERR_SCALE);
+    WITH(backoff_factor, 1e-310, MIXPREC_ERR_SCALE);
     WITH(backoff_factor, 1, MIXPREC_OK);
     WITH(growth_interval, 0, MIXPREC_ERR_SCALE);
     WITH(growth_interval, -1, MIXPREC_ERR_SCALE);

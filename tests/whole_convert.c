@@ -181,5 +181,5 @@ int main(int argc, char **argv) {
                     test_end();
                 }
     }
-    return test_summary();
+    return test_summary() || !test_passed; /* a path that is not there is no success */
 }
