@@ -28,30 +28,20 @@ static int openblas_gemv(mixprec_transpose tb, size_t m, size_t n, size_t k, con
 }
 
 /* They leave the other triangle; the library fills it. */
-static int openblas_syrk(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
-    float *x = c;
-    size_t i, j;
-    if (a != b || !tb || m != n)
-        return 1;
-    cblas_ssyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);
-    for (i = 0; i < n; i++)
-        for (j = 0; j < i; j++)
-            x[j * n + i] = x[i * n + j];
-    return 0;
-}
-
-static int openblas_syrk_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b,
-                             void *c) {
-    double *x = c;
-    size_t i, j;
-    if (a != b || !tb || m != n)
-        return 1;
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);
-    for (i = 0; i < n; i++)
-        for (j = 0; j < i; j++)
-            x[j * n + i] = x[i * n + j];
-    return 0;
-}
+#define OPENBLAS_SYRK(name, type, syrk)                                                                                \
+    static int name(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {       \
+        type *x = c;                                                                                                   \
+        size_t i, j;                                                                                                   \
+        if (a != b || !tb || m != n)                                                                                   \
+            return 1;                                                                                                  \
+        syrk(CblasRowMajor, CblasLower, CblasNoTrans, (int)n, (int)k, 1, a, (int)k, 0, x, (int)n);                     \
+        for (i = 0; i < n; i++)                                                                                        \
+            for (j = 0; j < i; j++)                                                                                    \
+                x[j * n + i] = x[i * n + j];                                                                           \
+        return 0;                                                                                                      \
+    }
+OPENBLAS_SYRK(openblas_syrk, float, cblas_ssyrk)
+OPENBLAS_SYRK(openblas_syrk_f64, double, cblas_dsyrk)
 
 static int openblas_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)k, b,

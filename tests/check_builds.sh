@@ -25,7 +25,7 @@ quick_tests() {
 quick_tests "-O0" "$all" "$CC" -O0
 quick_tests "-O3 -march=native" "$some" "$CC" -O3 -march=native
 quick_tests "-funsigned-char" "convert gemm quant optim" "$CC" -O2 -funsigned-char
-quick_tests "MIXPREC_STATIC" "gemm optim layers" "$CC" -O1 -DMIXPREC_STATIC # a library in each
+quick_tests "MIXPREC_STATIC" "gemm optim layers" "$CC" -O2 -DMIXPREC_STATIC
 quick_tests "MIXPREC_NO_SIMD" "$some" "$CC" -O2 -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
 quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"

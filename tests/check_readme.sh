@@ -22,7 +22,7 @@ prints_what_it_says() {
 number=0
 while number=$((number + 1)) && [ -f "$work/readme$number.c" ]; do
     check "readme: program $number compiles" \
-        "$CC" -std=c99 $warnings -O0 -I. -o "$work/readme$number" "$work/readme$number.c"
+        "$CC" -std=c99 $warnings -O1 -I. -o "$work/readme$number" "$work/readme$number.c"
     check "readme: program $number runs and prints what it says" prints_what_it_says "$number"
 done
 check "readme: there is a program with its output" test -f "$work/readme1.want"

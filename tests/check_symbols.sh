@@ -112,18 +112,28 @@ from_cpp() {
 from_c() {
     unit cpp_library $cxx $implementation "$work/unit.cpp" && runs "$cxx" c_user cpp_library
 }
+static=-DMIXPREC_STATIC
+static_in_c() {
+    unit c_static_user $CC -DUNIT_MAIN $static $implementation "$work/unit.c" &&
+        unit c_static $CC $static $implementation "$work/unit.c" && runs "$CC" c_static_user c_static
+}
+static_in_cpp() {
+    unit cpp_static_user $cxx -DUNIT_MAIN $static $implementation "$work/unit.cpp" &&
+        unit cpp_static $cxx $static $implementation "$work/unit.cpp" && runs "$cxx" cpp_static_user cpp_static
+}
 static_in_both() {
-    unit c_static $CC -DUNIT_MAIN -DMIXPREC_STATIC $implementation "$work/unit.c" &&
-        unit cpp_static $cxx -DMIXPREC_STATIC $implementation "$work/unit.cpp" && runs "$cxx" c_static cpp_static
+    runs "$cxx" c_static_user cpp_static
 }
 one_external_name() {
     [ "$(names "$work/cpp_static.o" TDBRCWGS)" = size_elsewhere ] # without V, of g++'s exceptions
 }
 check "units: C and C, implementation in one" in_c
+check "units: MIXPREC_STATIC in both" static_in_c
 cxx=$(cxx_of "$CC")
 if have "$cxx"; then
     check "units: C++ uses an implementation in C" from_cpp
     check "units: C uses an implementation in C++" from_c
+    check "units: C++, MIXPREC_STATIC in both" static_in_cpp
     check "units: C and C++, MIXPREC_STATIC in both" static_in_both
     check "units: C++, MIXPREC_STATIC defines no external name" one_external_name
 else
