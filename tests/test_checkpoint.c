@@ -238,12 +238,12 @@ typedef struct limited {
 
 static size_t limited_write(void *context, const void *from, size_t n) {
     limited *l = (limited *)context;
-    return l->most ? l->most--, mixprec_buffer_write(&l->buffer, from, n) : n - 1;
+    return mixprec_buffer_write(&l->buffer, from, l->most ? l->most--, n : n - 1);
 }
 
 static size_t limited_read(void *context, uint64_t offset, void *to, size_t n) {
     limited *l = (limited *)context;
-    return l->most ? l->most--, mixprec_buffer_read(&l->buffer, offset, to, n) : n - 1;
+    return mixprec_buffer_read(&l->buffer, offset, to, l->most ? l->most--, n : n - 1); /* then short by one byte */
 }
 
 static void test_streams(void) {
