@@ -18,9 +18,9 @@ typedef struct gemm_case {
 } gemm_case;
 
 /* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
-typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, NATIVE, TWO_THREADS } gemm_variant;
-static const char *const variant_names[] = {"mixprec", "mixprec packed", "mixprec scaled", "mixprec native",
-                                            "mixprec 2 cores"};
+typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, CHANNEL_SCALES, NATIVE, TWO_THREADS } gemm_variant;
+static const char *const variant_names[] = {"mixprec",          "mixprec packed", "mixprec scaled",
+                                            "mixprec channels", "mixprec native", "mixprec 2 cores"};
 
 typedef struct gemm_run {
     const gemm_case *shape;
@@ -84,10 +84,12 @@ static void parallel_for(void *context, size_t count, void (*task)(void *data, s
     bench_parallel((int)count, count, 1, run_tasks, &tasks);
 }
 
+#define SCALED_SIDE 1024 /* m, n and k of the products with scales */
 #define ONES_4(x) x, x, x, x
 static void library_gemm(const gemm_run *run, const unsigned char *a, const unsigned char *b) {
-    static const float ones[64] = {ONES_4(ONES_4(ONES_4(1)))};
-    const mixprec_scales blocks = {ones, 128, 128, 0};
+    static const float ones[SCALED_SIDE] = {ONES_4(ONES_4(ONES_4(ONES_4(ONES_4(1)))))};
+    const mixprec_scales blocks = {ones, 128, 128, 0}, of_rows = {ones, 1, SCALED_SIDE, 0};
+    const mixprec_scales of_columns = {ones, SCALED_SIDE, 1, 0};
     mixprec_gemm_desc desc = describe(run->shape, run->dtype, run->isa);
     desc.a = a;
     desc.b = b;
@@ -102,6 +104,10 @@ static void library_gemm(const gemm_run *run, const unsigned char *a, const unsi
     desc.native = run->variant == NATIVE;
     if (run->variant == BLOCK_SCALES)
         desc.scale_a = desc.scale_b = blocks;
+    if (run->variant == CHANNEL_SCALES) {
+        desc.scale_a = of_rows;
+        desc.scale_b = of_columns;
+    }
     bench_check(mixprec_gemm_ex(&desc));
 }
 
@@ -372,7 +378,7 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
 static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtype, const gemm_operands *operands) {
     const bench_peer *peers;
     mixprec_isa paths[4];
-    int path, path_count = bench_paths(paths), peer, peer_count = bench_peers(&peers);
+    int path, path_count = bench_paths(paths), variant, peer, peer_count = bench_peers(&peers);
     double limit = (shape->is_gram ? 3 : 0.5) * (bench_option.quick ? 0.3 : 1); /* seconds for one call */
     gemm_run run;
     memset(&run, 0, sizeof(run));
@@ -390,9 +396,11 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
     }
     run.isa = paths[path_count - 1];
     if (shape->all_paths && shape->m >= 1024) {
-        run.variant = BLOCK_SCALES;
-        if (dtype == MIXPREC_E4M3 && shape->m == 1024)
-            add_run(plan, &run, limit);
+        for (variant = BLOCK_SCALES; variant <= CHANNEL_SCALES; variant++) {
+            run.variant = (gemm_variant)variant;
+            if (dtype == MIXPREC_E4M3 && shape->m == SCALED_SIDE)
+                add_run(plan, &run, limit);
+        }
         run.variant = TWO_THREADS;
         if ((dtype == MIXPREC_F32 || dtype == MIXPREC_F16) && bench_option.threads == 1 && bench_machine.cores > 1)
             add_run(plan, &run, limit);
