@@ -2309,7 +2309,8 @@ typedef struct mixprec_kernels_ {
     size_t exact_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
-       at src[i + p * ld] when along is 1, else at src[i * ld + p]. */
+       at src[i + p * ld] when along is 1, else at src[i * ld + p]. Up to a vector past the last line may be written, but
+       by AVX2 not where along is 1 and the width a whole tile's. */
     void (*pack)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
                  size_t depth, int wide);
     void (*pack_b)(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along, size_t count,
@@ -5761,15 +5762,16 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_pack_lines_avx2_(char *dst, size_t 
     }
 }
 
-/* All 8 columns are written: those beyond the panel's width spill into its next line, which is written later, or past
-   its end, where the workspace has room. */
+/* `width` is a multiple of 8, or less. All 8 columns are written: those beyond the panel's width spill into its next
+   line, which is written later, or past its end, where the workspace has room. */
 MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, const char *src, mixprec_dtype type,
                                                     size_t stride, size_t count, size_t depth) {
     const size_t size = mixprec_size_of_(type), to_size = size == 8 ? 8 : 4, line = width * to_size;
     const size_t lines = 32 / size;
     const char *const last = src + (count - 1) * stride + depth * size; /* the end of all */
     size_t i, p, q, k, end;
-    /* A cache line of each of 8 rows before the next 8: with a power of two between rows they share one set. */
+    /* 8 rows before the next 8: with a power of two between rows their lines share one set of the caches. 16 x 96 x
+       16384 of f32 takes 0.4 of the time that turns of 64 bytes of 8 rows take (Zen 3). */
     for (i = 0; i < width; i += 8) {
         const size_t rows = mixprec_min_(8, count > i ? count - i : 0);
         const char *const from = src + i * stride;
@@ -5844,8 +5846,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, si
             _mm256_storeu_ps(dst + i + 8, mixprec_load8_avx2_(src + (i + 8) * size, type));
         }
         for (; i + 8 <= count; i += 8)
-            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type)); /* may spill as above */
-        for (; i < width; i += 8) {                                               /* not all there */
+            _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type));
+        for (; i < width; i += 8) { /* not all there */
             const size_t there = count > i ? count - i : 0;
             double edge[8] = {0};
             __m256 x = _mm256_setzero_ps();
@@ -5858,7 +5860,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, si
                     mixprec_copy_(edge, src + i * size, there * size);
                 x = mixprec_load8_avx2_(edge, type);
             }
-            if (width - i == 6 || width - i == 4) { /* panels of A do not spill */
+            if (width - i == 6 || width - i == 4) { /* whole tiles of A do not spill: see mixprec_gemm_pack_ */
                 _mm_storeu_ps(dst + i, _mm256_castps256_ps128(x));
                 if (width - i == 6)
                     _mm_storel_pi((__m64 *)(void *)(dst + i + 4), _mm256_extractf128_ps(x, 1));
@@ -5872,9 +5874,12 @@ MIXPREC_AVX2_ static void mixprec_pack_avx2_(void *dst, size_t width, const void
                                              int along, size_t count, size_t depth, int wide) {
     const char *from = (const char *)src;
     size_t stride = ld * mixprec_size_of_(type);
-    if (type == MIXPREC_F64 && along && wide)
-        mixprec_pack_along_avx2_((float *)dst, 2 * width, from, MIXPREC_F32, stride, 2 * count, depth);
-    else if (type == MIXPREC_F64 && !along && !wide) /* rare */
+    if (type == MIXPREC_F64 && along && wide) { /* as pairs of floats */
+        type = MIXPREC_F32;
+        width *= 2;
+        count *= 2;
+    }
+    if (type == MIXPREC_F64 && !along && !wide) /* rare */
         mixprec_pack_c_(dst, width, src, type, ld, along, count, depth, wide);
     else if (!along)
         mixprec_pack_across_avx2_((char *)dst, width, from, type, stride, count, depth);
@@ -11891,14 +11896,14 @@ static int mixprec_can_across_(const mixprec_small_ *s) {
 /* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4). It
    goes in steps, of the columns of a kernel and of 64 bytes of k; and AVX2 transposes 32 bytes of each row at once: on
    Zen 3 4 x 1000 x 12 of f32 takes half the time that it would take across, 4 x 1000 x 48 as long. */
-#define MIXPREC_ACROSS_BYTES_ 128 /* longer rows of B, by AVX2 */
+#define MIXPREC_ACROSS_DEPTH_AVX2_(wide) ((size_t)((wide) ? 16 : 32)) /* with longer rows of B */
 static int mixprec_is_across_(const mixprec_small_ *s) {
     const size_t size = mixprec_size_of_(s->b_type), bytes = s->k * size;
     const int one = s->m == 1;
     if (!mixprec_can_across_(s))
         return 0;
     if (!s->kernels->direct)
-        return s->n > (one ? 8 : s->m == 2 ? 32 : 64) && bytes > MIXPREC_ACROSS_BYTES_;
+        return s->n > (one ? 8 : s->m == 2 ? 32 : 64) && s->k > MIXPREC_ACROSS_DEPTH_AVX2_(s->wide);
     if (s->wide)
         return s->n > (one ? 8 : 16) && bytes >= (one || s->n > 128 ? 256 : 768);
     if (one)
@@ -12261,45 +12266,55 @@ static size_t mixprec_gemm_wanted_from_(const mixprec_gemm_desc *d, size_t row, 
     return d->triangle == MIXPREC_UPPER && column < row ? mixprec_min_(*n, row - column) : 0;
 }
 
-/* y = the number or numbers at x[i], times a, times those at b[i]; + those at sum[i], where `add`. */
-#define MIXPREC_SCALE_SUMS_(type)                                                                                      \
-    do {                                                                                                               \
-        type y = *(const type *)(const void *)(x + i);                                                                 \
-        MIXPREC_PRODUCT_(y, y, a);                                                                                     \
-        MIXPREC_PRODUCT_(y, y, *(const type *)(const void *)(b + i));                                                  \
-        if (add)                                                                                                       \
-            MIXPREC_SUM_(y, *(const type *)(const void *)(sum + i), y);                                                \
-        *(type *)(void *)(sum + i) = y;                                                                                \
-    } while (0)
+/* sum[i] = (x[i] * a) * b[i]; += where `add`. Each a loop of its own over memory: not to be contracted. */
+MIXPREC_NOINLINE_ void mixprec_scale_rest_(const mixprec_kernels_ *kernels, float *sum, const float *x, size_t n,
+                                           float a, const float *b, int add) {
+    float y[MIXPREC_UNIT_];
+    size_t i, j, count;
+    for (i = 0; i < n; i += count) {
+        count = mixprec_min_(n - i, MIXPREC_UNIT_);
+        mixprec_scale_(kernels, y, x + i, count, a);
+        for (j = 0; j < count; j++)
+            y[j] *= b[i + j];
+        for (j = 0; j < count; j++)
+            sum[i + j] = add ? sum[i + j] + y[j] : y[j];
+    }
+}
 MIXPREC_FORCE_INLINE_ void mixprec_scale_sums_as_(const mixprec_kernels_ *kernels, float *sum, const float *x, size_t n,
                                                   float a, const float *b, int add) {
-    size_t i;
-    (void)kernels;
-    for (i = 0; i + MIXPREC_FLOATS_ <= n; i += MIXPREC_FLOATS_)
-        MIXPREC_SCALE_SUMS_(mixprec_floats_at_);
-    for (; i < n; i++)
-        MIXPREC_SCALE_SUMS_(float);
+    size_t i = 0;
+#if MIXPREC_FLOATS_ > 1
+    for (; i + MIXPREC_FLOATS_ <= n; i += MIXPREC_FLOATS_) {
+        mixprec_floats_ y = MIXPREC_LOAD_(x + i);
+        MIXPREC_PRODUCT_(y, y, a);
+        MIXPREC_PRODUCT_(y, y, MIXPREC_LOAD_(b + i));
+        if (add)
+            MIXPREC_SUM_(y, MIXPREC_LOAD_(sum + i), y);
+        MIXPREC_STORE_(sum + i, y);
+    }
+#endif
+    mixprec_scale_rest_(kernels, sum + i, x + i, n - i, a, b + i, add);
 }
 MIXPREC_BOTH_(mixprec_scale_sums_,
               (const mixprec_kernels_ *kernels, float *sum, const float *x, size_t n, float a, const float *b, int add),
               (kernels, sum, x, n, a, b, add))
 
-#define MIXPREC_RESCALED_ 256 /* columns at a time */
+/* Those of position p of k, or NULL. */
+static const float *mixprec_scales_at_(const mixprec_scale_view_ *view, size_t p) {
+    return view->values ? view->values + p / view->block_k * view->step_k : NULL;
+}
 
-/* The scales of n columns of B from `column` on, up to MIXPREC_RESCALED_, at position p of k; perhaps in `room`. */
+/* The scales of n columns of B from `column` on, up to MIXPREC_BLOCK_, at position p of k; perhaps in `room`. */
 static const float *mixprec_gemm_column_scales_(const mixprec_scale_view_ *view, float *room, size_t column, size_t n,
                                                 size_t p) {
-    const float *values = view->values ? view->values + p / view->block_k * view->step_k : NULL;
-    size_t i, run, j, k;
+    const float *const values = mixprec_scales_at_(view, p);
+    size_t i, run, j;
     if (values && view->block == 1 && view->step == 1)
         return values + column;
     for (i = 0; i < n; i += run) {
         const float scale = values ? values[(column + i) / view->block * view->step] : 1;
         run = values ? mixprec_min_(n - i, view->block - (column + i) % view->block) : n;
-        for (j = 0; j + 8 <= run; j += 8) /* vectors, by gcc -O2 */
-            for (k = 0; k < 8; k++)
-                room[i + j + k] = scale;
-        for (; j < run; j++)
+        for (j = 0; j < run; j++)
             room[i + j] = scale;
     }
     return room;
@@ -12311,23 +12326,22 @@ static void mixprec_gemm_rescale_(const mixprec_gemm_plan_ *plan, const mixprec_
                                   size_t ldt, size_t row, size_t rows, size_t column, size_t columns, size_t p,
                                   int add) {
     const mixprec_scale_view_ *view = &plan->scale_a;
+    const float *const scales = mixprec_scales_at_(view, p);
     size_t i, j, n, k;
-    for (j = 0; j < columns; j += MIXPREC_RESCALED_) {
-        float room[MIXPREC_RESCALED_];
-        const size_t count = mixprec_min_(columns - j, MIXPREC_RESCALED_);
+    if (sum == x && !scales && !plan->scale_b.values)
+        return;
+    for (j = 0; j < columns; j += MIXPREC_BLOCK_) {
+        float room[MIXPREC_BLOCK_];
+        const size_t count = mixprec_min_(columns - j, MIXPREC_BLOCK_);
         const float *const b = mixprec_gemm_column_scales_(&plan->scale_b, room, column + j, count, p);
         for (i = 0; i < rows; i++) {
             const size_t line = row + i, at = i * ldt + j;
-            const float a =
-                view->values ? view->values[line / view->block * view->step + p / view->block_k * view->step_k] : 1;
+            const float a = scales ? scales[line / view->block * view->step] : 1;
             n = count;
             k = mixprec_gemm_wanted_from_(d, line, column + j, &n);
             for (; k < n && plan->wide; k++) {
                 double *const to = (double *)sum + at + k;
-                double y = mixprec_times_f64_(((const double *)x)[at + k], (double)a);
-                MIXPREC_KEEP_(y);
-                y = mixprec_times_f64_(y, (double)b[k]);
-                MIXPREC_KEEP_(y);
+                const double y = mixprec_times_(mixprec_times_(((const double *)x)[at + k], (double)a), (double)b[k]);
                 *to = add ? *to + y : y;
             }
             if (k < n)
@@ -12927,7 +12941,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                     size_t rows = mixprec_min_(plan->rows, outer_end - i);
                     size_t ldt = plan->direct ? d->ldc : plan->columns, at = (i - outer) * ldt * plan->size;
                     char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size
-                                              : t + (plan->pieces && p == piece && p + depth == piece_end ? 0 : at);
+                                              : /* a piece of one block does not wait: in the L2 cache */
+                                     t + (plan->pieces && p == piece && p + depth == piece_end ? 0 : at);
                     const char *panels = a + (plan->whole_a ? mixprec_gemm_panel_bytes_(plan, plan->rows, p) : 0);
                     if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
                         continue;
@@ -16534,7 +16549,7 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
         mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, 0, m, n, k) != kernels)
         return 0;
     dots = mixprec_is_dots_(kernels, m, n, k);
-    short_rows = !kernels->direct && d->trans_b && k * mixprec_size_of_(d->b_type) <= MIXPREC_ACROSS_BYTES_;
+    short_rows = !kernels->direct && d->trans_b && k <= MIXPREC_ACROSS_DEPTH_AVX2_(d->b_type == MIXPREC_F64);
     if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
         (larger <= MIXPREC_GEMM_SMALL_ || smaller > 64 || k > 64 || (m < 4 && !short_rows)))
         return 0;
@@ -16556,9 +16571,8 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
         mixprec_small_turn_(&s);
     if (!mixprec_small_pays_(&s, m))
         return 0;
-    if (larger > MIXPREC_GEMM_SMALL_)
-        return mixprec_small_in_blocks_(&s, d->c, d->c_type);
-    return mixprec_small_at_once_(&s, d->c, d->c_type);
+    return larger > MIXPREC_GEMM_SMALL_ || (short_rows && n > 128) ? mixprec_small_in_blocks_(&s, d->c, d->c_type)
+                                                                   : mixprec_small_at_once_(&s, d->c, d->c_type);
 }
 #endif
 
