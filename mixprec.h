@@ -11782,8 +11782,8 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_ROWS_ 8                  /* of one in memory, where few rows are to be read at a time, but */
 #define MIXPREC_FEW_BYTES_ 8192              /* long pieces of them, to so many bytes: whole panels, of either; */
 /* and how many bytes of columns take turns while a chunk of k goes by. In DRAM on Zen 3 1 x 4096 x 4096 takes 2.9 ms in
-   f32, 2.6 in f16, with 32 rows and 1024 bytes 6.0 and 5.0; 4 rows 4.0 and 4.6, not 9.0 and 6.2. 8 rows of f32 take 0.7
-   of the time that 2048 bytes would, 16 rows 0.8; sums of 16384 bytes of more than 8 rows would leave the L2 cache. */
+   f32, 2.6 in f16, with 32 rows and 1024 bytes 6.0 and 5.0; 4 rows 4.0 and 4.6, not 9.0 and 6.2. 8 and 16 rows of f32
+   take 0.7 of the time that 2048 bytes would; with 16384 bytes 16 rows take 1.2 times as long. */
 #define MIXPREC_FEW_GROUP_(rows) ((rows) > 4 ? (size_t)8192 : 8 * MIXPREC_DIRECT_GROUP_(rows))
 #define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
