@@ -3787,20 +3787,27 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_e4m3_expand_avx2_(__m256 x[4], 
 }
 
 /* 8 elements from p. A NaN may stay signalling. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_expand8_avx2_(__m128i codes, mixprec_dtype type) {
+    switch (type) {
+    case MIXPREC_F16: return _mm256_cvtph_ps(codes);
+    case MIXPREC_BF16: return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
+    case MIXPREC_E4M3: {
+        __m256i half = mixprec_e4m3_to_half_avx2_(codes);
+        return _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_set1_ps(256.0f));
+    }
+    default: return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), codes)); /* E5M2 */
+    }
+}
+
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mixprec_dtype type) {
     switch (type) {
     case MIXPREC_F64:
         return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p))),
                                     _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)p + 4)), 1);
-    case MIXPREC_F16: return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
-    case MIXPREC_BF16:
-        return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
-    case MIXPREC_E4M3: {
-        __m256i half = mixprec_e4m3_to_half_avx2_(_mm_loadl_epi64((const __m128i *)p));
-        return _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(half)), _mm256_set1_ps(256.0f));
-    }
-    case MIXPREC_E5M2:
-        return _mm256_cvtph_ps(_mm_unpacklo_epi8(_mm_setzero_si128(), _mm_loadl_epi64((const __m128i *)p)));
+    case MIXPREC_F16:
+    case MIXPREC_BF16: return mixprec_expand8_avx2_(_mm_loadu_si128((const __m128i *)p), type);
+    case MIXPREC_E4M3:
+    case MIXPREC_E5M2: return mixprec_expand8_avx2_(_mm_loadl_epi64((const __m128i *)p), type);
     default: break;
     }
     return _mm256_loadu_ps((const float *)p);
@@ -5154,29 +5161,61 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_add_avx2_(__m256 a, __m256 b,
     return wide ? _mm256_castpd_ps(_mm256_add_pd(_mm256_castps_pd(a), _mm256_castps_pd(b))) : _mm256_add_ps(a, b);
 }
 
-/* The first n of 8 words, and zeros; nothing else is read. The matrix ends `left` bytes from x, where VMASKMOVPS is not
-   used: qemu 7.2 reads all of the vector, from whatever page comes next. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_words_avx2_(const char *x, size_t n, ptrdiff_t left) {
+/* How what mixprec_bytes_avx2_ loads in two parts, which may overlap, becomes up to 15 bytes in a row. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_join_avx2_(size_t bytes) {
+    const size_t half = bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+    const __m128i at = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m128i in_first = _mm_cmplt_epi8(at, _mm_set1_epi8((char)half));
+    const __m128i there = _mm_cmplt_epi8(at, _mm_set1_epi8((char)bytes));
+    const __m128i from = _mm_add_epi8(at, _mm_andnot_si128(in_first, _mm_set1_epi8((char)(2 * half - bytes))));
+    return _mm_or_si128(from, _mm_andnot_si128(there, _mm_set1_epi8((char)0x80)));
+}
+
+/* Up to 15 bytes and zeros behind them; nothing else is read. `join` is mixprec_join_avx2_(bytes). */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_bytes_avx2_(const char *x, size_t bytes, __m128i join) {
+    uint16_t part[2] = {0};
+    if (bytes >= 8)
+        return _mm_shuffle_epi8(_mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(const void *)x),
+                                                   _mm_loadl_epi64((const __m128i *)(const void *)(x + bytes - 8))),
+                                join);
+    if (bytes >= 4)
+        return _mm_shuffle_epi8(
+            _mm_castps_si128(_mm_unpacklo_ps(_mm_load_ss((const float *)(const void *)x),
+                                             _mm_load_ss((const float *)(const void *)(x + bytes - 4)))),
+            join);
+    if (bytes >= 2) {
+        mixprec_copy_(&part[0], x, 2);
+        mixprec_copy_(&part[1], x + bytes - 2, 2);
+    } else if (bytes)
+        part[0] = (unsigned char)*x;
+    return _mm_shuffle_epi8(_mm_cvtsi32_si128((int)(part[0] | (uint32_t)part[1] << 16)), join);
+}
+
+/* Up to 31 bytes and zeros behind them; nothing else is read. */
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ __m256i mixprec_row_avx2_(const char *x, size_t bytes) {
     static const unsigned char down[32] = {0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
                                            11,   12,   13,   14,   15,   0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
                                            0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80};
-    __m128i low = _mm_setzero_si128(), high = low;
+    __m128i low, high = _mm_setzero_si128();
+    if (bytes < 16)
+        low = mixprec_bytes_avx2_(x, bytes, mixprec_join_avx2_(bytes));
+    else {
+        low = _mm_loadu_si128((const __m128i *)(const void *)x);
+        if (bytes > 16) /* the last 16, moved down by as many as have been read */
+            high = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(x + bytes - 16)),
+                                    _mm_loadu_si128((const __m128i *)(const void *)(down + 32 - bytes)));
+    }
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+/* The first n of 8 words, and zeros; nothing else is read. The matrix ends `left` bytes from x, where VMASKMOVPS is not
+   used: qemu 7.2 reads all of the vector, from whatever page comes next. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_words_avx2_(const char *x, size_t n, ptrdiff_t left) {
     if (left >= 32)
         return _mm256_maskload_ps(
             (const float *)(const void *)x,
             _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
-    if (n >= 4) {
-        low = _mm_loadu_si128((const __m128i *)(const void *)x);
-        if (n > 4) /* the last four, moved down by as many as have been read */
-            high = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(x + 4 * n - 16)),
-                                    _mm_loadu_si128((const __m128i *)(const void *)(down + 32 - 4 * n)));
-    } else if (n >= 2) {
-        low = _mm_loadl_epi64((const __m128i *)(const void *)x);
-        if (n > 2)
-            low = _mm_unpacklo_epi64(low, _mm_castps_si128(_mm_load_ss((const float *)(const void *)(x + 8))));
-    } else if (n == 1)
-        low = _mm_castps_si128(_mm_load_ss((const float *)(const void *)x));
-    return _mm256_castsi256_ps(_mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1));
+    return _mm256_castsi256_ps(mixprec_row_avx2_(x, 4 * n));
 }
 
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
@@ -5801,16 +5840,12 @@ MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, con
                          last - (at + 7 * stride) >= 32) /* the rows that follow */
                     mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, at, stride, at + 6 * stride, type);
                 else { /* not all there: zeros in their place */
-                    double edge[8][4] = {{0}};
-                    for (k = 0; k < rows; k++)
-                        if (size >= 4)
-                            _mm256_storeu_ps(
-                                (float *)(void *)edge[k],
-                                mixprec_words_avx2_(at + k * stride, there * size / 4, last - (at + k * stride)));
-                        else
-                            mixprec_copy_(edge[k], at + k * stride, there * size);
-                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, (const char *)edge, 32, (const char *)edge[6],
-                                             type);
+                    const size_t bytes = there * size;
+                    __m256i edge[8];
+                    for (k = 0; k < 8; k++)
+                        edge[k] = k < rows ? mixprec_row_avx2_(at + k * stride, bytes) : _mm256_setzero_si256();
+                    mixprec_pack_lines_avx2_((char *)panel, 8 * to_size, (const char *)edge, 32,
+                                             (const char *)(edge + 6), type);
                 }
                 for (k = 0; k < there; k++) { /* as a loop gcc 12 would make it a slow memcpy */
                     const float *part = (const float *)(const void *)panel + k * to_size * 2;
@@ -5823,50 +5858,52 @@ MIXPREC_AVX2_ static void mixprec_pack_across_avx2_(char *dst, size_t width, con
     }
 }
 
-/* Six elements of one or two bytes, in one store, which a load can follow at once. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_copy6_avx2_(char *dst, const char *src, const size_t size) {
-    int32_t low, high = 0;
-    mixprec_copy_(&low, src, 4);
-    mixprec_copy_(&high, src + 4 * size, 2 * size);
-    _mm_storeu_si128((__m128i *)(void *)dst,
-                     size == 2 ? _mm_insert_epi32(_mm_loadl_epi64((const __m128i *)(const void *)src), high, 2)
-                               : _mm_insert_epi32(_mm_cvtsi32_si128(low), high, 1));
+/* What lies beyond the whole vectors of rows of `count` elements, zeros up to the panel's width: see
+   mixprec_pack_along_avx2_. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_tails_avx2_(float *dst, size_t width, const char *src,
+                                                                  const mixprec_dtype type, size_t stride, size_t count,
+                                                                  size_t depth) {
+    const size_t size = mixprec_size_of_(type), tail = count % 8, bytes = tail * size, first = count - tail;
+    const char *const end = src + (depth ? depth - 1 : 0) * stride + count * size;
+    const __m128i join = mixprec_join_avx2_(bytes);
+    size_t i, p;
+    for (p = 0, src += first * size; p < depth; p++, src += stride, dst += width) {
+        __m256 x;
+        if (type == MIXPREC_F32)
+            x = mixprec_words_avx2_(src, tail, end - src);
+        else if (type == MIXPREC_F64) {
+            double edge[8] = {0};
+            mixprec_copy_(edge, src, bytes);
+            x = mixprec_load8_avx2_(edge, MIXPREC_F64);
+        } else
+            x = mixprec_expand8_avx2_(mixprec_bytes_avx2_(src, bytes, join), type);
+        if (width - first == 6 || width - first == 4) { /* whole tiles of A do not spill: see mixprec_gemm_pack_ */
+            _mm_storeu_ps(dst + first, _mm256_castps256_ps128(x));
+            if (width - first == 6)
+                _mm_storel_pi((__m64 *)(void *)(dst + first + 4), _mm256_extractf128_ps(x, 1));
+            continue;
+        }
+        _mm256_storeu_ps(dst + first, x);
+        for (i = first + 8; i < width; i += 8)
+            _mm256_storeu_ps(dst + i, _mm256_setzero_ps());
+    }
 }
 
-/* Elements that lie side by side in src as in the panel. */
+/* Elements that lie side by side in src as in the panel. The tails first: what they spill is written again. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_along_avx2_(float *dst, size_t width, const char *src,
                                                                   const mixprec_dtype type, size_t stride, size_t count,
                                                                   size_t depth) {
-    const size_t size = mixprec_size_of_(type);
-    const char *const end = src + (depth ? depth - 1 : 0) * stride + count * size;
+    const size_t size = mixprec_size_of_(type), whole = count - count % 8;
     size_t i, p;
-    for (p = 0; p < depth; p++, src += stride, dst += width) {
-        for (i = 0; i + 16 <= count; i += 16) {
+    if (whole < width)
+        mixprec_pack_tails_avx2_(dst, width, src, type, stride, count, depth);
+    for (p = 0; p < depth && whole; p++, src += stride, dst += width) {
+        for (i = 0; i + 16 <= whole; i += 16) {
             _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type));
             _mm256_storeu_ps(dst + i + 8, mixprec_load8_avx2_(src + (i + 8) * size, type));
         }
-        for (; i + 8 <= count; i += 8)
+        if (i < whole)
             _mm256_storeu_ps(dst + i, mixprec_load8_avx2_(src + i * size, type));
-        for (; i < width; i += 8) { /* not all there */
-            const size_t there = count > i ? count - i : 0;
-            double edge[8] = {0};
-            __m256 x = _mm256_setzero_ps();
-            if (there && type == MIXPREC_F32)
-                x = mixprec_words_avx2_(src + i * size, there, end - (src + i * size));
-            else if (there) {
-                if (there == MIXPREC_TILE_ROWS_AVX2_ && size <= 2) /* most panels of A */
-                    mixprec_copy6_avx2_((char *)edge, src + i * size, size);
-                else
-                    mixprec_copy_(edge, src + i * size, there * size);
-                x = mixprec_load8_avx2_(edge, type);
-            }
-            if (width - i == 6 || width - i == 4) { /* whole tiles of A do not spill: see mixprec_gemm_pack_ */
-                _mm_storeu_ps(dst + i, _mm256_castps256_ps128(x));
-                if (width - i == 6)
-                    _mm_storel_pi((__m64 *)(void *)(dst + i + 4), _mm256_extractf128_ps(x, 1));
-            } else
-                _mm256_storeu_ps(dst + i, x);
-        }
     }
 }
 
@@ -11986,7 +12023,8 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
         return 1;
-    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
+    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096 &&
+        (direct || n >= 128 || mixprec_size_of_(s->b_type) > 2)) /* fewer are unpacked faster all at once (Zen 3) */
         return 0;
     if (n * k < 8192)
         return 1;
@@ -12631,12 +12669,18 @@ static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, si
 static void mixprec_gemm_few_widen_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, char *to, size_t line,
                                     size_t k, size_t rows, size_t column, size_t columns) {
     const size_t bytes = columns * mixprec_size_of_(d->b_type);
+    const int narrow = columns <= 128 && !plan->wide; /* a call for each row would take most of the time */
     size_t i, j;
+    if (narrow)
+        plan->kernels->pack(to, line / 4, mixprec_element_(d->b, d->b_type, d->ldb, k, column), d->b_type, d->ldb, 1,
+                            columns, rows, 0);
     for (i = 0; i < rows; i++, to += line) {
         const void *from = mixprec_element_(d->b, d->b_type, d->ldb, k + i, column);
         const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + rows + i, column);
         for (j = 0; j < bytes; j += 64)
             MIXPREC_FETCH_((uintptr_t)next + j);
+        if (narrow)
+            continue;
         if (plan->wide)
             mixprec_copy_(to, from, bytes);
         else
@@ -15397,11 +15441,25 @@ static void mixprec_conv_range_(size_t begin, size_t end, size_t shift, size_t p
     *to = high > shift ? mixprec_min_((high - shift - 1) / stride + 1, n) : 0;
 }
 
+/* Elements that lie `step` bytes apart, side by side. */
+MIXPREC_FORCE_INLINE_ void mixprec_gather_as_(char *to, const char *from, size_t step, size_t n, const size_t size) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        mixprec_copy_(to + i * size, from + i * step, size);
+}
+static void mixprec_gather_(char *to, const char *from, size_t step, size_t n, size_t size) {
+    switch (size) {
+    case 1: mixprec_gather_as_(to, from, step, n, 1); break;
+    case 2: mixprec_gather_as_(to, from, step, n, 2); break;
+    default: mixprec_gather_as_(to, from, step, n, 4); break;
+    }
+}
+
 /* The matrix whose column (oy, ox) holds the inputs that output sees: its row (c, ky, kx) is channel c shifted. Copied
-   as bytes: zero is all bits 0 in every type. `size` is a constant where this is inlined. */
-MIXPREC_FORCE_INLINE_ void mixprec_im2col_as_(const mixprec_conv2d *l, char *columns, const char *image,
-                                              const size_t size, size_t out_height, size_t out_width) {
-    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy, ox;
+   as bytes: zero is all bits 0 in every type. */
+static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
+                            size_t out_width) {
+    size_t rows = l->channels * l->kernel_height * l->kernel_width, row, oy;
     for (row = 0; row < rows; row++) {
         size_t kx = row % l->kernel_width * l->dilation_x;
         size_t ky = row / l->kernel_width % l->kernel_height * l->dilation_y;
@@ -15422,21 +15480,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_im2col_as_(const mixprec_conv2d *l, char *col
             if (l->stride_x == 1)
                 mixprec_copy_(columns + left * size, from, (right - left) * size);
             else
-                for (ox = left; ox < right; ox++)
-                    mixprec_copy_(columns + ox * size, from + (ox - left) * l->stride_x * size, size);
+                mixprec_gather_(columns + left * size, from, l->stride_x * size, right - left, size);
             if (right < out_width)
                 mixprec_clear_(columns + right * size, (out_width - right) * size);
         }
     }
-}
-static void mixprec_im2col_(const mixprec_conv2d *l, char *columns, const char *image, size_t size, size_t out_height,
-                            size_t out_width) {
-    if (size == 4)
-        mixprec_im2col_as_(l, columns, image, 4, out_height, out_width);
-    else if (size == 2)
-        mixprec_im2col_as_(l, columns, image, 2, out_height, out_width);
-    else
-        mixprec_im2col_as_(l, columns, image, 1, out_height, out_width);
 }
 
 /* The reverse: each input's gradient is the sum over the elements of `columns` that were copied from it. */
