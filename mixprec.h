@@ -515,7 +515,7 @@ typedef struct mixprec_statistics {
     double amax, min_nonzero;      /* largest and smallest nonzero magnitude of the finite elements; 0 if none */
     /* Sums over the finite elements of x^2 and (x - q)^2, q saturated: SQNR = 10 log10(signal / noise) dB. An x that
        becomes NaN, as zero and negative ones do in E8M0, counts as x^2. Within 2^-20 of themselves, noise also within
-       2^-48 of signal; see mixprec_stats. */
+       2^-48 of signal, where f64 holds these squares; see mixprec_stats. */
     double signal, noise;
     /* Elements by biased binary32 exponent: [127] for 1 <= |x| < 2; [0] for zero and all below 2^-126, [254] for all
        from 2^127, [255] for Inf and NaN. */
@@ -1541,7 +1541,9 @@ MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
 
 /* (float)(1.0 / scale), as mixprec_scaler_unscale has it. */
 MIXPREC_API float mixprec_inverse_scale(float scale);
-/* Is a sum of squares, hence an element of what was summed, Inf or NaN? 1 or 0. */
+/* Is a sum of squares, hence an element of what was summed, Inf or NaN? 1 or 0. With a scale below 1, which repeated
+   overflow leads to, finite gradients of f32 and bf16 may overflow in the step that unscales them: their norm, from
+   mixprec_gradient_norm, is then more than fp32 holds, and the step is to be skipped as well. */
 MIXPREC_API int mixprec_found_inf(double sum_squares);
 /* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. */
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
@@ -1660,8 +1662,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
    are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
    than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a NaN: its sign and payload
-   are not promised), but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 22 KB at most
-   (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   are not promised), convolution's as mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated;
+   blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB).
+   Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1670,8 +1673,8 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
    A first argument may be the same memory as an input of the same shape where the element size is the same, unless it
    is a gradient of parameters or a comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also,
-   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE. A dimension of 0 is no error, and nothing is done; what has no
-   element then may be NULL. */
+   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX / 4 bytes). A dimension of 0 is no
+   error, and nothing is done; what has no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
@@ -1807,8 +1810,8 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
    NULL. backward_weight adds to dweight and dbias, image by image (the sums of dbias are in f64, as mixprec_sum's);
    dbias may be NULL. In the other two the images of a batch do not depend on each other. workspace: any memory of as
    many bytes as mixprec_conv2d_workspace tells, the same for all three and all dtypes (MIXPREC_ERR_WORKSPACE).
-   MIXPREC_ERR_PARAMETER when a size other than batch is 0, or the kernel is larger than the padded image, or that
-   beyond SIZE_MAX. Not in place. */
+   MIXPREC_ERR_PARAMETER when a size other than batch is 0, height, width or padding is above SIZE_MAX / 4, or the
+   kernel is larger than the padded image. Not in place. */
 MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
 MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
 MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
@@ -5173,16 +5176,17 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_join_avx2_(size_t bytes) {
 
 /* Up to 15 bytes and zeros behind them; nothing else is read. `join` is mixprec_join_avx2_(bytes). */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_bytes_avx2_(const char *x, size_t bytes, __m128i join) {
+    int32_t word[2] = {0};
     uint16_t part[2] = {0};
     if (bytes >= 8)
         return _mm_shuffle_epi8(_mm_unpacklo_epi64(_mm_loadl_epi64((const __m128i *)(const void *)x),
                                                    _mm_loadl_epi64((const __m128i *)(const void *)(x + bytes - 8))),
                                 join);
-    if (bytes >= 4)
-        return _mm_shuffle_epi8(
-            _mm_castps_si128(_mm_unpacklo_ps(_mm_load_ss((const float *)(const void *)x),
-                                             _mm_load_ss((const float *)(const void *)(x + bytes - 4)))),
-            join);
+    if (bytes >= 4) {
+        mixprec_copy_(&word[0], x, 4);
+        mixprec_copy_(&word[1], x + bytes - 4, 4);
+        return _mm_shuffle_epi8(_mm_unpacklo_epi32(_mm_cvtsi32_si128(word[0]), _mm_cvtsi32_si128(word[1])), join);
+    }
     if (bytes >= 2) {
         mixprec_copy_(&part[0], x, 2);
         mixprec_copy_(&part[1], x + bytes - 2, 2);
@@ -14176,7 +14180,7 @@ static uint64_t mixprec_checkpoint_bytes_(const mixprec_checkpoint_item *items, 
 }
 
 static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *items, size_t count) {
-    size_t i, j;
+    size_t left = SIZE_MAX / 16, i, j; /* elements of all items, so that their bytes cannot overflow */
     if (count && !items)
         return MIXPREC_ERR_NULL;
     if (count > 0xFFFFFFFFu)
@@ -14190,8 +14194,9 @@ static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *i
             return MIXPREC_ERR_RANGE;
         if (item->kind == MIXPREC_CHECKPOINT_ARRAY ? !mixprec_size_of_(item->dtype) : item->dtype != MIXPREC_NONE)
             return MIXPREC_ERR_DTYPE;
-        if (item->n > SIZE_MAX / 16)
+        if (item->n > left)
             return MIXPREC_ERR_SIZE;
+        left -= item->n;
         for (j = 0; item->kind == MIXPREC_CHECKPOINT_DELAYED_SCALING && j < item->n; j++) {
             const mixprec_delayed_scaling *scaling = (const mixprec_delayed_scaling *)item->data + j;
             if (!scaling->history)
@@ -17106,10 +17111,10 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
 /* Bytes from the first element of a matrix to its last; fills in the leading dimension. */
 static mixprec_status mixprec_check_rows_(size_t rows, size_t columns, size_t *ld, mixprec_dtype type, size_t *bytes) {
     const size_t grain = type == MIXPREC_E2M1 ? 2 : 1; /* elements that rows begin at multiples of */
+    if (*ld && (*ld < columns || *ld % grain))
+        return MIXPREC_ERR_LEADING_DIMENSION;
     if (*ld == 0)
         *ld = columns + columns % grain;
-    if (*ld < columns || *ld % grain)
-        return MIXPREC_ERR_LEADING_DIMENSION;
     *bytes = 0;
     if (!rows || !columns)
         return MIXPREC_OK;
@@ -17654,7 +17659,7 @@ static mixprec_status mixprec_check_arguments_(const mixprec_argument_ *a, int c
         if (!mixprec_is_compute_type_(a[i].type) || a[i].type == MIXPREC_F64)
             return MIXPREC_ERR_DTYPE;
     for (i = 0; i < count; i++)
-        if (a[i].count > SIZE_MAX / 16)
+        if (a[i].count > SIZE_MAX / 4 / mixprec_size_of_(a[i].type))
             return MIXPREC_ERR_SIZE;
     for (i = 0; i < count; i++)
         if (a[i].count && !a[i].data && !(a[i].role & MIXPREC_OPTIONAL_))
@@ -18020,7 +18025,7 @@ MIXPREC_API mixprec_status mixprec_bias_gradient(float *dbias, const void *dy, m
     if (ld == 0)
         ld = columns;
     n = rows && columns ? mixprec_count_(rows - 1, ld) : 0;
-    n = rows && columns && n <= SIZE_MAX / 16 && columns <= SIZE_MAX / 16 ? n + columns : n;
+    n = rows && columns && n <= SIZE_MAX / 4 && columns <= SIZE_MAX / 4 ? n + columns : n;
     a[0] = mixprec_argument_of_(dbias, MIXPREC_F32, columns, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
     status = mixprec_check_arguments_(a, 2);
@@ -18040,7 +18045,7 @@ MIXPREC_API mixprec_status mixprec_embedding(void *y, mixprec_dtype y_type, cons
     a[1] = mixprec_argument_of_(table, table_type, mixprec_count_(vocabulary, width), MIXPREC_IN_);
     a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
     status = mixprec_check_arguments_(a, 3);
-    if (status == MIXPREC_OK)
+    if (status == MIXPREC_OK && n)
         status = mixprec_check_indices_(tokens, count, vocabulary);
     MIXPREC_RUN_(status, n,
                  mixprec_embedding_run_(mixprec_tensor_of_(y, y_type), mixprec_tensor_of_(table, table_type), tokens,
@@ -18057,7 +18062,7 @@ MIXPREC_API mixprec_status mixprec_embedding_gradient(float *dtable, const void 
     a[1] = mixprec_argument_of_(dy, dy_type, n, MIXPREC_IN_);
     a[2] = mixprec_argument_of_(tokens, MIXPREC_F32, count, MIXPREC_IN_);
     status = mixprec_check_arguments_(a, 3);
-    if (status == MIXPREC_OK)
+    if (status == MIXPREC_OK && n)
         status = mixprec_check_indices_(tokens, count, vocabulary);
     MIXPREC_RUN_(status, n,
                  mixprec_add_rows_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dtable, mixprec_tensor_of_(dy, dy_type),
@@ -18195,7 +18200,8 @@ static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixpre
     mixprec_status status;
     *columns = NULL;
     *sums = NULL;
-    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3, plan->layer.batch ? workspace_size : 0, MIXPREC_OUT_);
+    a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3,
+                                    plan->layer.batch ? mixprec_min_(workspace_size, plan->bytes) : 0, MIXPREC_OUT_);
     status = mixprec_check_arguments_(a, count + 1);
     if (status != MIXPREC_OK || !plan->layer.batch)
         return status;

@@ -11,10 +11,10 @@
            return test_summary();
        }
 
-   Each test_begin .. test_end counts as one test, whatever the number of CHECKs in it; its first five failures are
-   printed. Arguments: --quick sets test_quick, where a test may use a sample instead of all inputs; --filter TEXT runs
-   only the tests whose names contain TEXT. The last line is `N passed, M failed, K skipped`; the exit status is 1 if
-   any failed. */
+   Each test_begin .. test_end counts as one test, whatever the number of CHECKs in it; without any it fails, or counts
+   as skipped where it has called test_needs. Its first five failures are printed. Arguments: --quick sets test_quick,
+   where a test may use a sample instead of all inputs; --filter TEXT runs only the tests whose names contain TEXT. The
+   last line is `N passed, M failed, K skipped`; the exit status is 1 if any failed. */
 #ifndef MIXPREC_TEST_H
 #define MIXPREC_TEST_H
 
@@ -27,8 +27,8 @@
 static int test_quick, test_passed, test_failed, test_skipped;
 static const char *test_filter;
 static struct {
-    const char *name;
-    long failures;
+    const char *name, *needs;
+    long failures, checks;
     clock_t start;
 } test_now;
 
@@ -59,15 +59,24 @@ static int TEST_UNUSED_ test_begin(const char *name) {
     if (test_filter && !strstr(name, test_filter))
         return 0;
     test_now.name = name;
-    test_now.failures = 0;
+    test_now.needs = NULL;
+    test_now.failures = test_now.checks = 0;
     test_now.start = clock();
     return 1;
 }
 
+/* The reason when the test that runs has nothing to CHECK here. */
+static void TEST_UNUSED_ test_needs(const char *what) {
+    test_now.needs = what;
+}
+
 static void TEST_UNUSED_ test_end(void) {
     double seconds = (double)(clock() - test_now.start) / CLOCKS_PER_SEC;
-    if (test_now.failures)
-        test_failed++, printf("FAIL  %s: %ld checks failed\n", test_now.name, test_now.failures);
+    if (!test_now.checks && test_now.needs)
+        test_skipped++, printf("SKIP  %s: %s\n", test_now.name, test_now.needs);
+    else if (test_now.failures || !test_now.checks)
+        test_failed++,
+            printf("FAIL  %s: %ld of %ld checks failed\n", test_now.name, test_now.failures, test_now.checks);
     else
         test_passed++, printf("ok    %s (%.1f s)\n", test_now.name, seconds);
 }
@@ -89,7 +98,7 @@ static void TEST_PRINTF_ test_fail_(const char *file, int line, const char *form
         printf("\n");
     }
 }
-#define CHECK(condition, ...) ((condition) ? (void)0 : test_fail_(__FILE__, __LINE__, __VA_ARGS__))
+#define CHECK(condition, ...) (test_now.checks++, (condition) ? (void)0 : test_fail_(__FILE__, __LINE__, __VA_ARGS__))
 
 static int TEST_UNUSED_ test_summary(void) {
     printf("%d passed, %d failed, %d skipped\n", test_passed, test_failed, test_skipped);

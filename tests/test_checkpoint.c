@@ -294,13 +294,19 @@ static void test_streams(void) {
 
 static void test_statuses(void) {
     static run_state s, before;
+    static unsigned char sound[sizeof bytes];
     char long_name[300];
-    mixprec_buffer buffer;
+    mixprec_buffer buffer, saved;
     int i;
     memset(long_name, 'x', sizeof long_name);
     long_name[256] = 0;
+    fill(&s, 2);
+    saved.bytes = sound;
+    saved.size = save(&s);
+    saved.used = 0;
+    memcpy(sound, bytes, sizeof bytes);
     memset(bytes, 0x33, sizeof bytes);
-    for (i = 0; i < 13; i++) {
+    for (i = 0; i < 14; i++) {
         mixprec_status want = MIXPREC_ERR_NULL;
         const mixprec_checkpoint_item *items = s.items;
         mixprec_write write = mixprec_buffer_write;
@@ -320,6 +326,7 @@ static void test_statuses(void) {
         case 9: s.items[1].name = long_name, want = MIXPREC_ERR_RANGE; break;
         case 10: s.items[1].kind = (mixprec_checkpoint_kind)4, want = MIXPREC_ERR_RANGE; break;
         case 11: s.items[1].n = SIZE_MAX / 16 + 1, want = MIXPREC_ERR_SIZE; break;
+        case 12: s.items[1].n = s.items[2].n = SIZE_MAX / 16, want = MIXPREC_ERR_SIZE; break; /* together */
         default: s.scaling[0].history_length = SIZE_MAX / 8 + 1, want = MIXPREC_ERR_SIZE; break;
         }
         buffer.bytes = bytes;
@@ -327,7 +334,8 @@ static void test_statuses(void) {
         buffer.used = 0;
         CHECK(mixprec_checkpoint_save(items, ITEMS, write, &buffer) == want && buffer.used == 0 && bytes[0] == 0x33,
               "saving, case %d", i);
-        CHECK(mixprec_checkpoint_load(items, ITEMS, read, &buffer) == want, "loading, case %d", i);
+        CHECK(mixprec_checkpoint_load(items, ITEMS, read, &saved) == want && same_items(&s, &before),
+              "loading, case %d", i);
         CHECK(i == 4 || mixprec_checkpoint_size(items, ITEMS) == 0, "size, case %d", i);
     }
     long_name[255] = 0;

@@ -740,9 +740,11 @@ static void expect_stats(mixprec_statistics *want, const void *source, mixprec_d
     want->noise = sum_of_squares(errors, n, single);
 }
 
-/* On every path; AUTO is one of them. */
+/* On every path, AUTO is one of them, in the environment of this number. */
+static unsigned stats_environment;
 static void check_stats(const void *source, mixprec_dtype from, size_t n, mixprec_dtype to,
                         mixprec_convert_options options) {
+    const uint64_t initial = environment_get(), foreign = environment_number(stats_environment);
     mixprec_statistics got, want;
     int path, i;
     expect_stats(&want, source, from, n, to, &options);
@@ -750,7 +752,18 @@ static void check_stats(const void *source, mixprec_dtype from, size_t n, mixpre
         mixprec_status status;
         options.isa = paths[path];
         memset(&got, 0xA5, sizeof got);
-        status = mixprec_stats(&got, source, from, n, to, &options);
+        if (stats_environment) {
+            uint64_t after;
+            fesetround(rounding_modes[stats_environment % 4]);
+            environment_set(foreign);
+            status = mixprec_stats(&got, source, from, n, to, &options);
+            after = environment_get();
+            fesetround(FE_TONEAREST);
+            environment_set(initial);
+            CHECK(after == foreign, "%s: environment %llx became %llx", mixprec_isa_name(options.isa),
+                  (unsigned long long)foreign, (unsigned long long)after);
+        } else
+            status = mixprec_stats(&got, source, from, n, to, &options);
         CHECK(status == MIXPREC_OK, "%s", mixprec_status_string(status));
 #define CHECK_COUNT(field)                                                                                             \
     CHECK(got.field == want.field, "%s, %s to %s, round %d, scale %g, %lu elements: " #field " is %llu, want %llu",    \
@@ -996,6 +1009,26 @@ static void test_environments(int path) {
                     }
                 }
 }
+
+#ifndef SCALE_FOLLOWS_ENVIRONMENT
+static void test_stats_environments(void) {
+    enum { count = 331 };
+    static const mixprec_dtype sources[] = {MIXPREC_F32, MIXPREC_F64, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3};
+    static const mixprec_dtype targets[] = {MIXPREC_F16, MIXPREC_E5M2, MIXPREC_E4M3FNUZ};
+    static uint64_t source[count];
+    size_t from, to;
+    for (from = 0; from < sizeof sources / sizeof *sources; from++)
+        for (to = 0; to < sizeof targets / sizeof *targets; to++)
+            for (stats_environment = 1; stats_environment < ENVIRONMENTS; stats_environment++) {
+                mixprec_convert_options options = {0};
+                options.round = (mixprec_round)(stats_environment % 6);
+                options.scale = stats_environment % 2 ? 0.0f : 0.7f;
+                fill(source, sources[from], count);
+                check_stats(source, sources[from], count, targets[to], options);
+            }
+    stats_environment = 0;
+}
+#endif
 
 /* ---- errors ---- */
 
@@ -1252,7 +1285,10 @@ int main(int argc, char **argv) {
         if (test_begin(name))
             test_environments(i), test_end();
     }
-#ifdef SCALE_FOLLOWS_ENVIRONMENT
+#ifndef SCALE_FOLLOWS_ENVIRONMENT
+    if (test_begin("convert: floating-point environments, statistics"))
+        test_stats_environments(), test_end();
+#else
     test_skip("convert: floating-point environments, scaled", "here .scale follows the caller's, as the manual says");
 #endif
     for (i = 0; i < ORACLE_SMALL_FORMATS; i++)

@@ -881,6 +881,7 @@ static void test_few_rows_apart(void) {
     static double near_b[N * K], far_b[N * (APART + 64) / 8], rows_a[M * K], results[2][M * N];
     size_t t, m, i, path, more;
     random_state = 31;
+    test_needs("a path with fused multiply-add");
     for (t = 0; t < 2 * (sizeof types / sizeof *types); t++)
         for (more = 0; more <= 64; more += 64) {
             const mixprec_dtype type = types[t / 2], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
@@ -923,6 +924,7 @@ static void test_few_rows_minus_zero(void) {
     static double few_a[20 * 259], few_b[259 * 200], few_c[20 * 200];
     size_t m, k, i, path, t;
     int trans;
+    test_needs("a path with fused multiply-add");
     for (t = 0; t < sizeof types / sizeof *types; t++) {
         const mixprec_dtype type = types[t], sum_type = type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
         const double least = sum_type == MIXPREC_F64 ? 0x1p-1074 : 0x1p-149, minus_quarter = -0.25, minus_zero = -0.0;

@@ -1404,6 +1404,24 @@ static void test_convolution_workspace(void) {
 
 enum { ROWS = 9, COLUMNS = 270, ELEMENTS = ROWS * COLUMNS };
 
+/* The caller's floating-point environment while a layer runs, and no longer. */
+#if HAVE_ENVIRONMENT
+static size_t now_environment; /* 0: as it is */
+#define IN_ENVIRONMENT(...)                                                                                            \
+    do {                                                                                                               \
+        environment before_ = get_environment(), after_;                                                               \
+        if (now_environment)                                                                                           \
+            set_environment(environments[now_environment]);                                                            \
+        __VA_ARGS__;                                                                                                   \
+        after_ = get_environment();                                                                                    \
+        set_environment(before_);                                                                                      \
+        CHECK(!now_environment || after_ == environments[now_environment], "environment %zu came back as %llx",        \
+              now_environment, (unsigned long long)after_);                                                            \
+    } while (0)
+#else
+#define IN_ENVIRONMENT(...) __VA_ARGS__
+#endif
+
 /* Runs every layer on rows [0, split), then on the others, and hashes all outputs. No product of floats is inexact. */
 static uint64_t all_layers(size_t split) {
     static tensor x, dy, gamma, out;
@@ -1429,7 +1447,9 @@ static uint64_t all_layers(size_t split) {
     do {                                                                                                               \
         for (part = 0; part < 2; part++) {                                                                             \
             size_t first = part ? split : 0, rows = part ? ROWS - split : split;                                       \
-            CHECK((__VA_ARGS__) == MIXPREC_OK, "status of " #__VA_ARGS__);                                             \
+            mixprec_status status;                                                                                     \
+            IN_ENVIRONMENT(status = (__VA_ARGS__));                                                                    \
+            CHECK(status == MIXPREC_OK, "status of " #__VA_ARGS__);                                                    \
         }                                                                                                              \
         hash = hash_numbers(hash, memory(&out), ELEMENTS, mixprec_dtype_size(out.type));                               \
         hash = hash_numbers(hash, sums, sizeof sums / 4, 4);                                                           \
@@ -1456,21 +1476,22 @@ static uint64_t all_layers(size_t split) {
         RUN(mixprec_embedding(PART(out), memory(&x), x.type, index + first, rows, ROWS, COLUMNS));
         RUN(mixprec_embedding_gradient(sums[0], PART(dy), index + first, rows, 3, COLUMNS));
         RUN(mixprec_dropout(PART(out), PART(x), rows * COLUMNS, 0.3f, 3, first * COLUMNS));
-        CHECK(mixprec_batch_norm(memory(&out), type, mean, rstd, memory(&x), x.type, NULL, NULL, type, NULL, NULL, 0, 3,
-                                 3, COLUMNS, 1e-5) == MIXPREC_OK,
-              "status");
+        IN_ENVIRONMENT(mixprec_batch_norm(memory(&out), type, mean, rstd, memory(&x), x.type, NULL, NULL, type, NULL,
+                                          NULL, 0, 3, 3, COLUMNS, 1e-5));
         hash = hash_numbers(hash, memory(&out), ELEMENTS, mixprec_dtype_size(type));
         hash = hash_numbers(hash, mean, ROWS, 4);
         memset(sums, 0, sizeof sums);
         memset(memory(&out), 0, ELEMENTS * mixprec_dtype_size(out.type));
         if (type != MIXPREC_F32) { /* f32 * f32 differs where there is no FMA */
-            mixprec_conv2d_forward(&images, memory(&out), type, memory(&x), x.type, memory(&gamma), gamma.type, NULL,
-                                   MIXPREC_F32, conv_workspace, sizeof conv_workspace);
-            mixprec_conv2d_backward_weight(&images, sums[0], sums[1], memory(&dy), dy.type, memory(&x), x.type,
-                                           conv_workspace, sizeof conv_workspace);
+            IN_ENVIRONMENT(mixprec_conv2d_forward(&images, memory(&out), type, memory(&x), x.type, memory(&gamma),
+                                                  gamma.type, NULL, MIXPREC_F32, conv_workspace,
+                                                  sizeof conv_workspace));
+            IN_ENVIRONMENT(mixprec_conv2d_backward_weight(&images, sums[0], sums[1], memory(&dy), dy.type, memory(&x),
+                                                          x.type, conv_workspace, sizeof conv_workspace));
             hash = hash_numbers(hash, memory(&out), 200, mixprec_dtype_size(out.type));
-            mixprec_conv2d_backward_input(&images, memory(&out), type, memory(&dy), dy.type, memory(&gamma), gamma.type,
-                                          conv_workspace, sizeof conv_workspace);
+            IN_ENVIRONMENT(mixprec_conv2d_backward_input(&images, memory(&out), type, memory(&dy), dy.type,
+                                                         memory(&gamma), gamma.type, conv_workspace,
+                                                         sizeof conv_workspace));
             hash = hash_numbers(hash, memory(&out), 270, mixprec_dtype_size(out.type));
             hash = hash_numbers(hash, sums, sizeof sums / 4, 4);
         }
@@ -1478,13 +1499,14 @@ static uint64_t all_layers(size_t split) {
     return hash;
 }
 
-/* The constant is what every compiler, level of optimisation, instruction set and CPU must give. */
+/* What every compiler, level of optimisation, instruction set and CPU must give. */
+static const uint64_t all_layers_hash = 0xAEC3736E9BA40E1Cu;
 static void test_bits(void) {
     static const size_t splits[] = {0, 1, 4, 8};
     size_t i;
     for (i = 0; i < 4; i++) {
         uint64_t hash = all_layers(splits[i]);
-        CHECK(hash == 0xAEC3736E9BA40E1Cu, "split at row %zu: %016llx", splits[i], (unsigned long long)hash);
+        CHECK(hash == all_layers_hash, "split at row %zu: %016llx", splits[i], (unsigned long long)hash);
     }
 }
 
@@ -1608,6 +1630,7 @@ static void test_paths(void) {
     static const mixprec_isa paths[] = {MIXPREC_ISA_AVX2, MIXPREC_ISA_AVX512, MIXPREC_ISA_NEON};
     uint32_t seed;
     size_t p;
+    test_needs("a path with vectors");
     for (p = 0; p < 3; p++)
         for (seed = 1; mixprec_kernels_of_(paths[p]) && seed <= (test_quick ? 60u : 600u); seed++)
             CHECK(hash_on(&mixprec_kernels_c_, seed) == hash_on(mixprec_kernels_of_(paths[p]), seed),
@@ -1615,10 +1638,52 @@ static void test_paths(void) {
 }
 
 #if HAVE_ENVIRONMENT
+/* What all_layers leaves out. */
+static uint64_t rest_of_layers(void) {
+    static tensor x, dy, out;
+    float mean[3], rstd[3], running[2][3], sums[2][3];
+    const int32_t valid[3] = {0, 41, 90};
+    static const float thirds[2] = {1.0f / 3, -1e-3f / 3};
+    static const mixprec_conv2d images = {1, 2, 7, 6, 2, 3, 3, 0, 0, 0, 0, 0, 0};
+    uint64_t hash = 1;
+    random_state = 43;
+    fill(&x, MIXPREC_BF16, 3 * 90, 1);
+    fill(&dy, MIXPREC_F16, 3 * 90, 1);
+    shape(&out, MIXPREC_F32, 3 * 90);
+    memset(running, 0, sizeof running);
+    memset(sums, 0, sizeof sums);
+#define HASH(numbers, n) hash = hash_numbers(hash, numbers, n, 4)
+    IN_ENVIRONMENT(mixprec_batch_norm(memory(&out), MIXPREC_F32, mean, rstd, memory(&x), MIXPREC_BF16, NULL, NULL,
+                                      MIXPREC_F32, running[0], running[1], 0.1, 3, 3, 30, 1e-5));
+    HASH(memory(&out), 3 * 90);
+    HASH(running, 6);
+    IN_ENVIRONMENT(mixprec_batch_norm_inference(memory(&out), MIXPREC_F32, memory(&x), MIXPREC_BF16, NULL, NULL,
+                                                MIXPREC_F32, running[0], running[1], 3, 3, 30, 1e-5));
+    HASH(memory(&out), 3 * 90);
+    IN_ENVIRONMENT(mixprec_batch_norm_backward(memory(&out), MIXPREC_F32, sums[0], sums[1], memory(&dy), MIXPREC_F16,
+                                               memory(&x), MIXPREC_BF16, NULL, MIXPREC_F32, mean, rstd, 3, 3, 30));
+    HASH(memory(&out), 3 * 90);
+    HASH(sums, 6);
+    IN_ENVIRONMENT(mixprec_softmax_masked(memory(&out), MIXPREC_F32, memory(&x), MIXPREC_BF16, valid, 3, 90));
+    HASH(memory(&out), 3 * 90);
+    IN_ENVIRONMENT(mixprec_softmax_masked_backward(memory(&out), MIXPREC_F32, memory(&dy), MIXPREC_F16, memory(&x),
+                                                   MIXPREC_BF16, valid, 3, 90));
+    HASH(memory(&out), 3 * 90);
+    IN_ENVIRONMENT(mixprec_conv2d_forward(&images, memory(&out), MIXPREC_F32, memory(&x), MIXPREC_BF16, memory(&dy),
+                                          MIXPREC_F16, thirds, MIXPREC_F32, conv_workspace, sizeof conv_workspace));
+    HASH(memory(&out), 2 * 5 * 4);
+    fill(&dy, MIXPREC_F32, 2 * 5 * 4, 1);
+    IN_ENVIRONMENT(mixprec_conv2d_backward_weight(&images, memory(&out), running[0], memory(&dy), MIXPREC_F32,
+                                                  memory(&x), MIXPREC_BF16, conv_workspace, sizeof conv_workspace));
+    HASH(running, 2);
+#undef HASH
+    return hash;
+}
+
 static void test_environment(void) {
     static const double odd[] = {-1e-310, (double)NAN};
     static const float odd_f32[] = {-1e-40f, NAN};
-    uint64_t usual = 0;
+    uint64_t usual = 0, rest = 0;
     size_t i, j;
     int refused;
     fill(&a, MIXPREC_F16, 100, 1);
@@ -1646,53 +1711,83 @@ static void test_environment(void) {
             usual = hash;
         CHECK(hash == usual, "environment %zu changes the bits", i);
         CHECK(after == environments[i], "environment %zu came back as %llx", i, (unsigned long long)after);
+        now_environment = i;
+        hash = all_layers(4);
+        CHECK(hash == all_layers_hash, "environment %zu changes the bits of a layer", i);
+        hash = rest_of_layers();
+        if (i == 0)
+            rest = hash;
+        CHECK(hash == rest, "environment %zu changes the bits of batch_norm or a masked softmax", i);
+        now_environment = 0;
     }
 }
 #endif
 
-static void test_in_place(void) {
-    size_t d, n = 3 * 90;
-    for (d = 0; d < DTYPE_COUNT; d++) {
-        mixprec_dtype type = dtypes[d];
-        size_t bytes = n * mixprec_dtype_size(type);
-        float mean[9], rstd[9];
-        int32_t targets[3] = {1, 89, -1}, valid[3] = {0, 41, 90};
-        static tensor x, g, out;
+/* Of the widths one is more than the backward passes keep of a row, so that they read it twice. */
+static void in_place(mixprec_dtype type, mixprec_dtype to, size_t rows, size_t columns) {
+    const size_t n = rows * columns, bytes = n * mixprec_dtype_size(type);
+    static float mean[1500], rstd[1500];
+    const int32_t targets[3] = {1, 89, -1}, valid[3] = {0, 41, 90};
+    static tensor x, g, out;
 #define SAME(name, with_x, separate, in_place)                                                                         \
     do {                                                                                                               \
         fill(&x, type, n, 1);                                                                                          \
         fill(&g, type, n, 1);                                                                                          \
         shape(&out, type, n);                                                                                          \
-        mixprec_layer_norm(memory(&out), type, mean, rstd, memory(&x), type, NULL, NULL, type, 3, 90, 1e-5);           \
+        mixprec_layer_norm(memory(&out), type, mean, rstd, memory(&x), type, NULL, NULL, type, rows, columns, 1e-5);   \
         CHECK((separate) == MIXPREC_OK && (in_place) == MIXPREC_OK, name ": status");                                  \
-        CHECK(!memcmp(memory(&out), memory((with_x) ? &x : &g), bytes), name " in place differs");                     \
+        CHECK(!memcmp(memory(&out), memory((with_x) ? &x : &g), bytes), name " in place differs: %s to %s, %zu x %zu", \
+              mixprec_dtype_name(type), mixprec_dtype_name(to), rows, columns);                                        \
     } while (0)
-#define Y memory(&out), type
+#define Y memory(&out), to
 #define X memory(&x), type
 #define G memory(&g), type
-        SAME("activate", 1, mixprec_activate(Y, X, n, MIXPREC_ACTIVATION_SILU),
-             mixprec_activate(X, X, n, MIXPREC_ACTIVATION_SILU));
-        SAME("activate_backward on dy", 0, mixprec_activate_backward(Y, G, X, n, MIXPREC_ACTIVATION_GELU),
-             mixprec_activate_backward(G, G, X, n, MIXPREC_ACTIVATION_GELU));
-        SAME("activate_backward on x", 1, mixprec_activate_backward(Y, G, X, n, MIXPREC_ACTIVATION_GELU),
-             mixprec_activate_backward(X, G, X, n, MIXPREC_ACTIVATION_GELU));
-        SAME("softmax", 1, mixprec_softmax(Y, X, 3, 90), mixprec_softmax(X, X, 3, 90));
-        SAME("softmax_backward", 0, mixprec_softmax_backward(Y, G, X, 3, 90), mixprec_softmax_backward(G, G, X, 3, 90));
-        SAME("cross_entropy", 1, mixprec_cross_entropy(Y, NULL, X, targets, 3, 90, 2),
-             mixprec_cross_entropy(X, NULL, X, targets, 3, 90, 2));
-        SAME("layer_norm", 1, mixprec_layer_norm(Y, NULL, NULL, X, NULL, NULL, type, 3, 90, 1e-5),
-             mixprec_layer_norm(X, NULL, NULL, X, NULL, NULL, type, 3, 90, 1e-5));
-        SAME("layer_norm_backward", 0, mixprec_layer_norm_backward(Y, NULL, NULL, G, X, NULL, type, mean, rstd, 3, 90),
-             mixprec_layer_norm_backward(G, NULL, NULL, G, X, NULL, type, mean, rstd, 3, 90));
-        SAME("batch_norm", 1, mixprec_batch_norm(Y, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5),
-             mixprec_batch_norm(X, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, 3, 9, 10, 1e-5));
-        SAME("softmax_masked", 1, mixprec_softmax_masked(Y, X, valid, 3, 90),
-             mixprec_softmax_masked(X, X, valid, 3, 90));
-        SAME("softmax_masked_backward", 0, mixprec_softmax_masked_backward(Y, G, X, valid, 3, 90),
-             mixprec_softmax_masked_backward(G, G, X, valid, 3, 90));
-        SAME("bias_add", 1, mixprec_bias_add(Y, X, G, 3, 90), mixprec_bias_add(X, X, G, 3, 90));
-        SAME("dropout", 0, mixprec_dropout(Y, G, n, 0.5f, 1, 2), mixprec_dropout(G, G, n, 0.5f, 1, 2));
-    }
+#define OVER_X memory(&x), to
+#define OVER_G memory(&g), to
+#define EACH(name, call, ...) SAME(name, 1, call(Y, __VA_ARGS__), call(OVER_X, __VA_ARGS__))
+#define EACH_BACK(name, call, ...) /* over either input */                                                             \
+    SAME(name " on dy", 0, call(Y, __VA_ARGS__), call(OVER_G, __VA_ARGS__));                                           \
+    SAME(name " on the other", 1, call(Y, __VA_ARGS__), call(OVER_X, __VA_ARGS__))
+    EACH("activate", mixprec_activate, X, n, MIXPREC_ACTIVATION_SILU);
+    EACH("softmax", mixprec_softmax, X, rows, columns);
+    EACH("log_softmax", mixprec_log_softmax, X, rows, columns);
+    EACH("softmax_masked", mixprec_softmax_masked, X, valid, rows, columns);
+    SAME("cross_entropy", 1, mixprec_cross_entropy(Y, NULL, X, targets, rows, columns, 2),
+         mixprec_cross_entropy(OVER_X, NULL, X, targets, rows, columns, 2));
+    SAME("layer_norm", 1, mixprec_layer_norm(Y, NULL, NULL, X, NULL, NULL, type, rows, columns, 1e-5),
+         mixprec_layer_norm(OVER_X, NULL, NULL, X, NULL, NULL, type, rows, columns, 1e-5));
+    SAME("rms_norm", 1, mixprec_rms_norm(Y, NULL, X, NULL, type, rows, columns, 1e-5),
+         mixprec_rms_norm(OVER_X, NULL, X, NULL, type, rows, columns, 1e-5));
+    SAME("batch_norm", 1,
+         mixprec_batch_norm(Y, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, rows, 3, columns / 3, 1e-5),
+         mixprec_batch_norm(OVER_X, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, rows, 3, columns / 3, 1e-5));
+    SAME("batch_norm of pixels", 1,
+         mixprec_batch_norm(Y, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, rows, columns, 1, 1e-5),
+         mixprec_batch_norm(OVER_X, mean, rstd, X, NULL, NULL, type, NULL, NULL, 0, rows, columns, 1, 1e-5));
+    EACH("batch_norm_inference", mixprec_batch_norm_inference, X, NULL, NULL, type, rstd, rstd, rows, 3, columns / 3,
+         1e-5);
+    EACH("bias_add", mixprec_bias_add, X, G, rows, columns);
+    SAME("dropout", 0, mixprec_dropout(Y, G, n, 0.5f, 1, 2), mixprec_dropout(OVER_G, G, n, 0.5f, 1, 2));
+    EACH_BACK("activate_backward", mixprec_activate_backward, G, X, n, MIXPREC_ACTIVATION_GELU);
+    EACH_BACK("softmax_backward", mixprec_softmax_backward, G, X, rows, columns);
+    EACH_BACK("softmax_masked_backward", mixprec_softmax_masked_backward, G, X, valid, rows, columns);
+    EACH_BACK("layer_norm_backward", mixprec_layer_norm_backward, NULL, NULL, G, X, NULL, type, mean, rstd, rows,
+              columns);
+    EACH_BACK("rms_norm_backward", mixprec_rms_norm_backward, NULL, G, X, NULL, type, rstd, rows, columns);
+    EACH_BACK("batch_norm_backward", mixprec_batch_norm_backward, NULL, NULL, G, X, NULL, type, mean, rstd, rows, 3,
+              columns / 3);
+    EACH_BACK("batch_norm_backward of pixels", mixprec_batch_norm_backward, NULL, NULL, G, X, NULL, type, mean, rstd,
+              rows, columns, 1);
+}
+
+static void test_in_place(void) {
+    size_t from, to;
+    for (from = 0; from < DTYPE_COUNT; from++)
+        for (to = 0; to < DTYPE_COUNT; to++)
+            if (mixprec_dtype_size(dtypes[from]) == mixprec_dtype_size(dtypes[to])) {
+                in_place(dtypes[from], dtypes[to], 3, 90);
+                in_place(dtypes[from], dtypes[to], 2, 1500);
+            }
 }
 
 /* ---- statuses ---- */
@@ -1823,6 +1918,15 @@ static void test_statuses(void) {
     wrong = l;
     wrong.filters = huge;
     REFUSED(MIXPREC_ERR_SIZE, mixprec_conv2d_workspace(&wrong, &bytes));
+    /* an arena is as good a workspace: only what is used counts */
+    CHECK(mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, NULL, F, conv_workspace, SIZE_MAX / 2) == MIXPREC_OK,
+          "a large workspace");
+    memcpy(memory_of, saved, sizeof saved);
+    index[0] = 12;
+    CHECK(mixprec_embedding(NULL, F, NULL, F, index, 4, 4, 0) == MIXPREC_OK &&
+              mixprec_embedding_gradient(NULL, NULL, F, index, 4, 4, 0) == MIXPREC_OK,
+          "a width of 0");
+    index[0] = 0;
 
     REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate(p(0), F, p(1), F, 9, (mixprec_activation)6));
     REFUSED(MIXPREC_ERR_ACTIVATION, mixprec_activate_backward(p(0), F, p(1), F, p(2), F, 9, (mixprec_activation)-1));

@@ -668,13 +668,18 @@ static void test_far(void) {
 
 #if HAVE_ENVIRONMENT
 static void test_environment(void) {
-    static tensor before, want, got;
+    static tensor before, want, got, want_sgd, got_sgd;
     mixprec_adam adam;
+    mixprec_sgd sgd;
     mixprec_parameter p;
     step_case c = plain_case();
     size_t e;
     mixprec_adamw_init(&adam);
     adam.step = 7;
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.9;
+    sgd.weight_decay = 1e-3;
+    sgd.step = 7;
     c.adam = &adam;
     c.n = 300;
     c.grad_type = MIXPREC_BF16;
@@ -686,12 +691,15 @@ static void test_environment(void) {
         double rate[2], norm[2];
         int i;
         for (i = 0; i < 2; i++) {
-            tensor *t = i ? &got : &want;
-            *t = before;
+            tensor *t = i ? &got : &want, *t_sgd = i ? &got_sgd : &want_sgd;
+            mixprec_parameter p_sgd;
+            *t = *t_sgd = before;
             p = parameter_of(t, &c);
+            p_sgd = parameter_of(t_sgd, &c);
             if (i)
                 set_environment(environments[e]);
             mixprec_adam_step(&adam, &p, 0x1p-16f, 0.9f, 0);
+            mixprec_sgd_step(&sgd, &p_sgd, 0x1p-16f, 0.9f, 0);
             mixprec_accumulate(sums[i], before.grad, MIXPREC_BF16, 40, 1.0f / 3);
             inverse[i] = mixprec_inverse_scale(3);
             clip[i] = mixprec_clip_coefficient(3, 1);
@@ -703,8 +711,9 @@ static void test_environment(void) {
             CHECK(!i || after == environments[e], "environment %llx is %llx afterwards",
                   (unsigned long long)environments[e], (unsigned long long)after);
         }
-        CHECK(!memcmp(&want, &got, sizeof want) && !memcmp(sums[0], sums[1], sizeof sums[0]) &&
-                  inverse[0] == inverse[1] && clip[0] == clip[1] && rate[0] == rate[1] && norm[0] == norm[1],
+        CHECK(!memcmp(&want, &got, sizeof want) && !memcmp(&want_sgd, &got_sgd, sizeof want_sgd) &&
+                  !memcmp(sums[0], sums[1], sizeof sums[0]) && inverse[0] == inverse[1] && clip[0] == clip[1] &&
+                  rate[0] == rate[1] && norm[0] == norm[1],
               "environment %llx changes the bits", (unsigned long long)environments[e]);
     }
 }

@@ -614,6 +614,7 @@ static void test_statuses(void) {
     BAD(d.block_columns = 3; d.scales_ld = 3, MIXPREC_ERR_LEADING_DIMENSION);
     BAD(d.rows = SIZE_MAX / 16, MIXPREC_ERR_SIZE);
     BAD(d.columns = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+    BAD(d.columns = SIZE_MAX; d.dst_type = MIXPREC_E2M1, MIXPREC_ERR_SIZE);
     BAD(d.src = NULL, MIXPREC_ERR_NULL);
     BAD(d.dst = NULL, MIXPREC_ERR_NULL);
     BAD(d.scales = NULL, MIXPREC_ERR_NULL);
@@ -648,6 +649,7 @@ static void test_statuses(void) {
     BACK(dst, MIXPREC_F32, 9, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_LEADING_DIMENSION);
     BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 9, 4, 10, MIXPREC_ERR_LEADING_DIMENSION);
     BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, SIZE_MAX / 4, 10, MIXPREC_ERR_SIZE);
+    BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E2M1, 0, 1, SIZE_MAX, MIXPREC_ERR_SIZE);
     BACK(NULL, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_NULL);
     BACK(dst, MIXPREC_F32, 0, NULL, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_NULL);
     BACK(dst, MIXPREC_F32, 0, (char *)dst + 100, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_OVERLAP);

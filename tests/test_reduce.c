@@ -311,27 +311,46 @@ static void test_split(void) {
 }
 
 #if HAVE_ENVIRONMENT
+typedef struct reductions {
+    double sum, dot, squares, norm1, norm2, mean, variance, combined, centered;
+    float amax[2];
+    int finite[2];
+} reductions;
+
+static void every_reduction(reductions *r, const void *x, mixprec_dtype type, size_t n) {
+    static const double thirds[2] = {1.0 / 3, 1e9 / 3};
+    static const mixprec_f16 signalling[40] = {{0x7C01}, {0xFC01}};
+    mixprec_sum(&r->sum, x, type, n);
+    mixprec_dot(&r->dot, x, type, y_memory, MIXPREC_BF16, n);
+    mixprec_sum_squares(&r->squares, x, type, n);
+    mixprec_norm1(&r->norm1, x, type, n);
+    mixprec_norm2(&r->norm2, x, type, n);
+    mixprec_mean_variance(&r->mean, &r->variance, x, type, n);
+    mixprec_combine(&r->combined, thirds, 2);
+    mixprec_reduce(&r->centered, MIXPREC_SUM_SQUARES, x, type, NULL, MIXPREC_NONE, 1.0 / 3, n, MIXPREC_ISA_AUTO);
+    mixprec_amax(&r->amax[0], x, type, n);
+    mixprec_amax(&r->amax[1], signalling, MIXPREC_F16, 40);
+    mixprec_all_finite(&r->finite[0], x, type, n);
+}
+
 static void test_environment(void) {
     size_t e, i;
     for (e = 0; e < sizeof environments / sizeof *environments; e++)
         for (i = 0; i < DTYPE_COUNT; i++) {
             const void *x = fill(x_memory, x_values, tensor_dtypes[i], 333, 1, 3, (int)(i & 1));
-            double want[5], got[5];
+            reductions want, got;
             environment before = get_environment(), after;
-            mixprec_sum(&want[0], x, tensor_dtypes[i], 333);
-            mixprec_mean_variance(&want[1], &want[2], x, tensor_dtypes[i], 333);
-            mixprec_combine(&want[3], x_values, 333);
-            mixprec_norm2(&want[4], x, tensor_dtypes[i], 333);
+            fill(y_memory, y_values, MIXPREC_BF16, 333, 1, 3, 0);
+            memset(&want, 0, sizeof want);
+            memset(&got, 0, sizeof got);
+            every_reduction(&want, x, tensor_dtypes[i], 333);
             set_environment(environments[e]);
-            mixprec_sum(&got[0], x, tensor_dtypes[i], 333);
-            mixprec_mean_variance(&got[1], &got[2], x, tensor_dtypes[i], 333);
-            mixprec_combine(&got[3], x_values, 333);
-            mixprec_norm2(&got[4], x, tensor_dtypes[i], 333);
+            every_reduction(&got, x, tensor_dtypes[i], 333);
             after = get_environment();
             set_environment(before);
             CHECK(after == environments[e], "environment %llx is %llx afterwards", (unsigned long long)environments[e],
                   (unsigned long long)after);
-            CHECK(!memcmp(want, got, sizeof want), "environment %llx changes the bits",
+            CHECK(!memcmp(&want, &got, sizeof want), "environment %llx changes the bits",
                   (unsigned long long)environments[e]);
         }
 }

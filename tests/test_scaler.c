@@ -472,6 +472,7 @@ static void test_unscale_large(mixprec_dtype type, mixprec_isa isa) {
 }
 static void test_large(void) {
     size_t i;
+    test_needs("AVX2 or AVX-512, which alone write around the caches");
     library_write_around();
     for (i = 0; i < ISA_COUNT; i++)
         if ((all_isas[i] == MIXPREC_ISA_AVX2 || all_isas[i] == MIXPREC_ISA_AVX512) && runs_here(all_isas[i])) {
