@@ -10864,13 +10864,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_pack_16_neon_(uint16_t *dst, size_t width, co
             }
 }
 
-/* A group of bf16 has no room where there is one number of k: that panel holds fp32. */
 static void mixprec_pack_bf16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
                                     size_t count, size_t depth, int wide) {
-    if (depth == 1)
-        mixprec_pack_neon_(dst, width, src, type, ld, along, count, depth, wide);
-    else
-        mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 4);
+    (void)type;
+    (void)wide;
+    mixprec_pack_16_neon_((uint16_t *)dst, width, (const uint16_t *)src, ld, along, count, depth, 4);
 }
 
 static void mixprec_pack_f16_neon_(void *dst, size_t width, const void *src, mixprec_dtype type, size_t ld, int along,
@@ -10885,10 +10883,8 @@ MIXPREC_NEON_BF16_ static void mixprec_tile_bf16_neon_(size_t rows, size_t colum
                                                        const void *b, const void *ahead, void *t, size_t ldt, int first,
                                                        int wide) {
     const uint16_t *x = (const uint16_t *)b, *y = (const uint16_t *)a;
-    if (depth == 1) {
-        mixprec_tile_neon_(rows, columns, depth, a, b, ahead, t, ldt, first, wide);
-        return;
-    }
+    (void)ahead;
+    (void)wide;
     for (; depth; first = 0) {
         size_t chunk = depth < MIXPREC_GEMM_KBLOCK ? depth : MIXPREC_GEMM_KBLOCK, p;
         float sums[MIXPREC_TILE_ROWS_NEON_ * MIXPREC_TILE_COLUMNS_NEON_];
@@ -15735,11 +15731,11 @@ static const mixprec_kernels_ mixprec_kernels_amx_ = {
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
                                                 1020, 512, mixprec_pack_bf16_neon_, NULL, mixprec_tile_bf16_neon_, NULL,
-                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 4, NULL, NULL)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
                                                 1020, 512, mixprec_pack_f16_neon_, NULL, mixprec_tile_f16_neon_, NULL,
-                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 1, NULL, NULL)};
 #endif
 
 /* Those for pairs, which give the same bits, where they may be used, and are faster; else those given. */

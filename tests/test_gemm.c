@@ -1429,26 +1429,38 @@ static void test_native_error(void) {
 
 /* Subnormal operands count as what they are or as 0. */
 static void test_native_subnormals(void) {
+    static const size_t depths[] = {37, 1, 513, 1025};
+    static float first[21 * 45];
     int trans;
     random_state = 20;
     ask_native = 1;
-    for (trans = 0; trans < 4; trans++) {
-        problem p = plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, 21, 45, 37);
+    for (trans = 0; trans < 16; trans++) {
+        problem p = plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, 21, 45, depths[trans / 4]);
         mixprec_gemm_desc desc;
-        size_t i, j;
+        size_t least = 0, i, j;
         p.values = trans & 1 ? TINY : SMALL_INTEGERS;
         p.values_b = trans & 1 ? SMALL_INTEGERS : TINY;
         p.trans_a = (mixprec_transpose)(trans & 1);
-        p.trans_b = (mixprec_transpose)(trans >> 1);
+        p.trans_b = (mixprec_transpose)(trans >> 1 & 1);
         prepare(&p);
         desc = describe_call(MIXPREC_ISA_AUTO);
         restore(&c);
         CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe("native"));
         for (i = 0; i < p.m; i++)
+            memcpy(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first);
+        mixprec_gemm_workspace(&desc, NULL, &least);
+        desc.workspace = place(SLOT_WORKSPACE, least, 1);
+        desc.workspace_size = least;
+        restore(&c);
+        CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe("native"));
+        for (i = 0; i < p.m; i++)
+            CHECK(!memcmp(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first),
+                  "%s: row %zu depends on the workspace", describe("native"), i);
+        for (i = 0; i < p.m; i++)
             for (j = 0; j < p.n; j++) {
                 uint64_t got = load_code(c.data + (i * c.ld + j) * c.size, c.size);
-                CHECK(got == 0 || got == expected_fused[i * p.n + j], "%s: (%zu, %zu) is %g", describe("native"), i, j,
-                      decode(got, MIXPREC_F32));
+                CHECK(p.k > 37 || got == 0 || got == expected_fused[i * p.n + j], "%s: (%zu, %zu) is %g",
+                      describe("native"), i, j, decode(got, MIXPREC_F32));
             }
     }
     ask_native = 0;
