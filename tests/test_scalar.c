@@ -116,9 +116,8 @@ static uint32_t as_encoded(const oracle_format *format, uint32_t code) {
 static void test_every_float(const scalar_functions *f, const oracle_format *format) {
     static uint16_t ieee[65536], saturated[65536];
     int whole = format - oracle_formats < ORACLE_GEMM_FORMATS; /* test_convert.c has all floats to the others */
-    int differs;
     /* 93: every exponent, and in fp8 ties of both kinds. */
-    uint32_t block, i, step = test_quick ? (whole ? 93 : 601) : (whole ? 1 : 31);
+    uint32_t block, i, step = test_quick ? (whole ? 93 : 601) : (whole ? 1 : 31), differs;
     for (block = 0; block < 65536; block += step) {
         oracle_block(format, MIXPREC_OVERFLOW_IEEE, block, ieee);
         oracle_block(format, MIXPREC_OVERFLOW_SATURATE, block, saturated);
