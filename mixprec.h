@@ -3789,7 +3789,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_e4m3_expand_avx2_(__m256 x[4], 
     }
 }
 
-/* 8 elements from p. A NaN may stay signalling. */
+/* 8 elements of one or two bytes, the first ones of a vector. A NaN may stay signalling. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_expand8_avx2_(__m128i codes, mixprec_dtype type) {
     switch (type) {
     case MIXPREC_F16: return _mm256_cvtph_ps(codes);
@@ -3802,6 +3802,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_expand8_avx2_(__m128i codes, 
     }
 }
 
+/* 8 elements from p. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_load8_avx2_(const void *p, mixprec_dtype type) {
     switch (type) {
     case MIXPREC_F64:
@@ -5195,7 +5196,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128i mixprec_bytes_avx2_(const char *x, s
     return _mm_shuffle_epi8(_mm_cvtsi32_si128((int)(part[0] | (uint32_t)part[1] << 16)), join);
 }
 
-/* Up to 31 bytes and zeros behind them; nothing else is read. */
+/* Up to 32 bytes and zeros behind them; nothing else is read. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ __m256i mixprec_row_avx2_(const char *x, size_t bytes) {
     static const unsigned char down[32] = {0,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
                                            11,   12,   13,   14,   15,   0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
@@ -5881,7 +5882,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_pack_tails_avx2_(float *dst, si
             x = mixprec_load8_avx2_(edge, MIXPREC_F64);
         } else
             x = mixprec_expand8_avx2_(mixprec_bytes_avx2_(src, bytes, join), type);
-        if (width - first == 6 || width - first == 4) { /* whole tiles of A do not spill: see mixprec_gemm_pack_ */
+        if (width - first == 6 || width - first == 4) { /* full panels of A do not spill: see mixprec_gemm_pack_ */
             _mm_storeu_ps(dst + first, _mm256_castps256_ps128(x));
             if (width - first == 6)
                 _mm_storel_pi((__m64 *)(void *)(dst + first + 4), _mm256_extractf128_ps(x, 1));
@@ -12023,8 +12024,7 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
         return 1;
-    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096 &&
-        (direct || n >= 128 || mixprec_size_of_(s->b_type) > 2)) /* fewer are unpacked faster all at once (Zen 3) */
+    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
         return 0;
     if (n * k < 8192)
         return 1;
@@ -12585,7 +12585,7 @@ static void mixprec_gemm_pack_(const mixprec_gemm_plan_ *plan, int of_b, char *d
                                size_t depth) {
     const mixprec_kernels_ *kernels = plan->kernels;
     /* All columns of a few rows: one panel would take 64 bytes, or 24, of each of many pages. On Zen 3 64 x 4096 x 4096
-       of f32 takes 0.7 of the time, 4100 x 64 x 4096 with A transposed 0.7. Panels of a whole tile do not spill. */
+       of f32 takes 0.7 of the time, 4100 x 64 x 4096 with A transposed 0.7. Full panels do not spill. */
     const size_t strip = along && kernels->isa == MIXPREC_ISA_AVX2 && width >= kernels->tile_rows ? 8 : depth;
     size_t i, j, p, rows;
     if (width == 1 && !along &&
@@ -12696,9 +12696,12 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                               size_t column, size_t columns, size_t from, size_t depth, char *t, size_t ldt, int first,
                               char *scratch) {
     const size_t size = plan->size, tile = 64 / size, a_step = plan->width * size;
-    const size_t most_depth = plan->panels ? MIXPREC_FEW_DEPTH_ : MIXPREC_FEW_ROWS_;
-    const size_t most = MIXPREC_FEW_BYTES_ / (64 * most_depth) * tile;
     const size_t group = mixprec_gemm_few_group_(plan);
+    const size_t short_rows = MIXPREC_FEW_BYTES_ / (mixprec_round_up_(mixprec_min_(group, columns), tile) * size);
+    const size_t most_depth = plan->panels                     ? MIXPREC_FEW_DEPTH_
+                              : short_rows > MIXPREC_FEW_ROWS_ ? short_rows
+                                                               : MIXPREC_FEW_ROWS_;
+    const size_t most = MIXPREC_FEW_BYTES_ / (64 * most_depth) * tile;
     const size_t ld = group * size;
     const int same = (plan->panels ? plan->panels_type : d->b_type) == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
@@ -14176,7 +14179,8 @@ static uint64_t mixprec_checkpoint_bytes_(const mixprec_checkpoint_item *items, 
 }
 
 static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *items, size_t count) {
-    size_t left = SIZE_MAX / 16, i, j; /* elements of all items, so that their bytes cannot overflow */
+    uint64_t left = ~(uint64_t)0 / 64; /* elements, of at most 48 bytes each, so that all bytes cannot overflow */
+    size_t i, j;
     if (count && !items)
         return MIXPREC_ERR_NULL;
     if (count > 0xFFFFFFFFu)
@@ -14190,15 +14194,16 @@ static mixprec_status mixprec_checkpoint_check_(const mixprec_checkpoint_item *i
             return MIXPREC_ERR_RANGE;
         if (item->kind == MIXPREC_CHECKPOINT_ARRAY ? !mixprec_size_of_(item->dtype) : item->dtype != MIXPREC_NONE)
             return MIXPREC_ERR_DTYPE;
-        if (item->n > left)
+        if (item->n > SIZE_MAX / 16 || item->n > left)
             return MIXPREC_ERR_SIZE;
         left -= item->n;
         for (j = 0; item->kind == MIXPREC_CHECKPOINT_DELAYED_SCALING && j < item->n; j++) {
             const mixprec_delayed_scaling *scaling = (const mixprec_delayed_scaling *)item->data + j;
             if (!scaling->history)
                 return MIXPREC_ERR_NULL;
-            if (scaling->history_length > SIZE_MAX / 8)
+            if (scaling->history_length > SIZE_MAX / 8 || scaling->history_length > left)
                 return MIXPREC_ERR_SIZE;
+            left -= scaling->history_length;
         }
     }
     return MIXPREC_OK;

@@ -1437,18 +1437,20 @@ static void test_native_subnormals(void) {
     for (trans = 0; trans < 16; trans++) {
         problem p = plain_problem(MIXPREC_BF16, MIXPREC_BF16, MIXPREC_F32, 21, 45, depths[trans / 4]);
         mixprec_gemm_desc desc;
-        size_t least = 0, i, j;
+        size_t least = 0, best = 0, i, j;
         p.values = trans & 1 ? TINY : SMALL_INTEGERS;
         p.values_b = trans & 1 ? SMALL_INTEGERS : TINY;
         p.trans_a = (mixprec_transpose)(trans & 1);
         p.trans_b = (mixprec_transpose)(trans >> 1 & 1);
         prepare(&p);
         desc = describe_call(MIXPREC_ISA_AUTO);
+        mixprec_gemm_workspace(&desc, &best, &least);
+        desc.workspace = place(SLOT_WORKSPACE, best, 1);
+        desc.workspace_size = best;
         restore(&c);
         CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe("native"));
         for (i = 0; i < p.m; i++)
             memcpy(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first);
-        mixprec_gemm_workspace(&desc, NULL, &least);
         desc.workspace = place(SLOT_WORKSPACE, least, 1);
         desc.workspace_size = least;
         restore(&c);
@@ -1456,11 +1458,11 @@ static void test_native_subnormals(void) {
         for (i = 0; i < p.m; i++)
             CHECK(!memcmp(&first[i * p.n], c.data + i * c.ld * c.size, p.n * sizeof *first),
                   "%s: row %zu depends on the workspace", describe("native"), i);
-        for (i = 0; i < p.m; i++)
+        for (i = 0; i < p.m && p.k == depths[0]; i++)
             for (j = 0; j < p.n; j++) {
                 uint64_t got = load_code(c.data + (i * c.ld + j) * c.size, c.size);
-                CHECK(p.k > 37 || got == 0 || got == expected_fused[i * p.n + j], "%s: (%zu, %zu) is %g",
-                      describe("native"), i, j, decode(got, MIXPREC_F32));
+                CHECK(got == 0 || got == expected_fused[i * p.n + j], "%s: (%zu, %zu) is %g", describe("native"), i, j,
+                      decode(got, MIXPREC_F32));
             }
     }
     ask_native = 0;

@@ -689,7 +689,7 @@ static void test_environment(void) {
         environment saved = get_environment(), after;
         float sums[2][40] = {{0}}, inverse[2], clip[2];
         double rate[2], norm[2];
-        int i;
+        int i, refused;
         for (i = 0; i < 2; i++) {
             tensor *t = i ? &got : &want, *t_sgd = i ? &got_sgd : &want_sgd;
             mixprec_parameter p_sgd;
@@ -698,8 +698,8 @@ static void test_environment(void) {
             p_sgd = parameter_of(t_sgd, &c);
             if (i)
                 set_environment(environments[e]);
-            mixprec_adam_step(&adam, &p, 0x1p-16f, 0.9f, 0);
-            mixprec_sgd_step(&sgd, &p_sgd, 0x1p-16f, 0.9f, 0);
+            refused = mixprec_adam_step(&adam, &p, 0x1p-16f, 0.9f, 0) != MIXPREC_OK;
+            refused += mixprec_sgd_step(&sgd, &p_sgd, 0x1p-16f, 0.9f, 0) != MIXPREC_OK;
             mixprec_accumulate(sums[i], before.grad, MIXPREC_BF16, 40, 1.0f / 3);
             inverse[i] = mixprec_inverse_scale(3);
             clip[i] = mixprec_clip_coefficient(3, 1);
@@ -708,6 +708,7 @@ static void test_environment(void) {
             after = get_environment();
             if (i)
                 set_environment(saved);
+            CHECK(!refused, "refused");
             CHECK(!i || after == environments[e], "environment %llx is %llx afterwards",
                   (unsigned long long)environments[e], (unsigned long long)after);
         }

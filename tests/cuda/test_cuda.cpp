@@ -267,6 +267,7 @@ static void test_fragments(void) {
     int lane, v, row, column, k;
 #ifdef TEST_ON_DEVICE
     mixprec_cuda_device_ device;
+    test_needs("compute capability 8.0");
     if (mixprec_cuda_device_of_(&device) != MIXPREC_OK || device.compiled < 800)
         return;
 #endif
@@ -2153,6 +2154,7 @@ static void test_gemm_copies_pay(void) {
                  {MIXPREC_I8, "TT", 1024, 1024, 1024, 1 << 20, 0},
                  {MIXPREC_F16, "TN", 4096, 4096, 4096, 0, 0}};
 #ifdef TEST_ON_DEVICE
+    test_needs("WGMMA");
     if (!has_wgmma())
         return;
 #else
