@@ -61,7 +61,7 @@ check-targets: ## the quick tests, all or some, on emulated CPUs and Windows; mi
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
-check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode and policy on every path of this CPU: 20 minutes
+check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode but stochastic, on every path of this CPU: 20 minutes
 	@$(BUILD)/whole_convert
 check-neon: ## the same on NEON, emulated: an hour
 	@sh tests/check_targets.sh --neon

@@ -27,10 +27,10 @@
      - GEMM accumulates in fp32 (f64 times f64: in f64) in one documented order. For f16, bf16 (unless products over-
        or underflow), e4m3 and e5m2 operands the result has the same bits on every instruction set, for any batch size,
        leading dimension, blocking and split over threads; not with .native.
-     - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU. The
-       floating-point flags and modes of the caller come back as they were. A call that returns an error has not
-       written to its outputs; but where a caller's `write` fails midway through a checkpoint, or `read` when it is
-       asked a second time, what went through before stays.
+     - No thread, no printing, no abort, no errno; of global state only what was found out about the CPU, and Linux's
+       leave to use AMX (see mixprec_native_available). The floating-point flags and modes of the caller come back as
+       they were. A call that returns an error has not written to its outputs; but where a caller's `write` fails
+       midway through a checkpoint, or `read` when it is asked a second time, what went through before stays.
 
    What it is not: a tensor library, a thread pool, or a source of integer-quantised kernels. GEMM reads row-major
    matrices. For NVIDIA GPUs there is mixprec_cuda.cuh.
@@ -62,9 +62,8 @@
 */
 
 /* Warnings that the including file may want of its own code; C knows one kind of cast and of null pointer, and a switch
-   over an enumeration without `default` lets the compiler name a missing case. gcc takes for possible what a check of
-   the dtype has excluded: that there is no layout. clang names the loops that it does not unroll under -Oz and
-   -fno-inline. */
+   over an enumeration without `default` lets the compiler name a missing case. gcc warns of a layout that is NULL,
+   which a check of the dtype has excluded. clang names the loops that it does not unroll under -Oz and -fno-inline. */
 #if defined(__GNUC__) && !defined(__TINYC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch-default"
@@ -97,7 +96,8 @@
 /* [CONFIG] Macros to set before the include                                                                          */
 /* ================================================================================================================== */
 
-/* All but the first belong before the first include in a file, the MIXPREC_NO_ ones in every file.
+/* All but the first belong before the first include in a file; MIXPREC_NO_CONVERT to MIXPREC_NO_LAYERS in every file,
+   MIXPREC_NO_SIMD and MIXPREC_NO_STDLIB where the implementation is.
 
    MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
    MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
@@ -108,11 +108,14 @@
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
                             the workspace it is given, or, more slowly and in portable C, in about 4 KB of stack.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
-   MIXPREC_NO_GEMM          Leaves out the mixprec_gemm functions, mixprec_native_available and mixprec_conv2d.
+   MIXPREC_NO_GEMM          Leaves out the mixprec_gemm and mixprec_conv2d_ functions, mixprec_native_available,
+                            mixprec_parallel_openmp.
    MIXPREC_NO_SCALER        Leaves out the mixprec_scaler_ functions.
-   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mean and variance, mixprec_amax and mixprec_all_finite.
-   MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, the scales of fp8.
-   MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_accumulate, mixprec_warmup_cosine.
+   MIXPREC_NO_REDUCE        Leaves out the sums, norms, mean and variance, mixprec_amax, mixprec_all_finite,
+                            mixprec_reduce, mixprec_combine.
+   MIXPREC_NO_QUANT         Leaves out mixprec_quantize, mixprec_dequantize, mixprec_scale_of_amax, delayed scaling.
+   MIXPREC_NO_OPTIM         Leaves out the optimisers, mixprec_inverse_scale, mixprec_found_inf, mixprec_gradient_norm,
+                            mixprec_clip_coefficient, mixprec_accumulate, mixprec_warmup_cosine.
    MIXPREC_NO_POLICY        Leaves out the mixprec_policy_ functions, mixprec_autocast_of.
    MIXPREC_NO_CHECKPOINT    Leaves out the mixprec_checkpoint_ and mixprec_buffer_ functions.
    MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
@@ -1213,9 +1216,10 @@ MIXPREC_NARROW_FORMATS_(MIXPREC_CLASSIFY_)
 /* [API] Functions and their contracts                                                                                */
 /* ================================================================================================================== */
 
-/* All functions are thread-safe as long as no two calls write to the same memory. A pointer needs no alignment beyond
-   that of its element type. On any status but MIXPREC_OK the outputs are untouched (but see mixprec_checkpoint_load).
-   An array that may be NULL needs a valid dtype all the same, unless a comment says otherwise. */
+/* All functions are thread-safe as long as no call writes to memory that another reads or writes. A pointer needs no
+   alignment beyond that of its element type. On any status but MIXPREC_OK the outputs are untouched (but see
+   mixprec_checkpoint_load). An array that may be NULL needs a valid dtype all the same, unless a comment says
+   otherwise. */
 
 /* ---- what there is ---- */
 

@@ -83,8 +83,8 @@ extern "C" {
 
 /* Unless said otherwise pointers are to memory that the device can read, the arrays and structures that describe the
    work (lists, descriptors, options) are in host memory and are read before the call returns, and work is queued on
-   `stream` (NULL: the default one) and not waited for. All functions are thread-safe as long as no two pieces of work
-   write to the same memory at the same time. Errors are those of the CPU function of the same name, and
+   `stream` (NULL: the default one) and not waited for. All functions are thread-safe as long as no piece of work writes
+   to memory that another reads or writes at the same time. Errors are those of the CPU function of the same name, and
      MIXPREC_ERR_DEVICE   no device, or below compute capability 7.5 (for a path: below what it needs), or the program
                           holds no code for it
      MIXPREC_ERR_CUDA     anything else that CUDA says; mixprec_cuda_last_error has its words, "misaligned address" for
