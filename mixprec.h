@@ -2351,20 +2351,29 @@ typedef struct mixprec_kernels_ {
    bytes of each of 4096 rows most were in pages new to the TLB: 1 x 4096 x 4096 of f16 took 2.7 ms on Zen 4, now 1.6,
    f32 3.7 and 2.7. */
 #define MIXPREC_DIRECT_GROUP_(rows) ((size_t)((rows) == 1 ? 2048 : (rows) == 2 ? 1024 : (rows) <= 4 ? 512 : 256))
-    /* For mixprec_gemm_few_: sums = or, unless it `starts`, += the products of up to as many rows as a panel of A may
-       have, a_step bytes from one k to the next, and panels of 64 bytes of columns of B, b_panel bytes apart and b_step
-       from one k to the next. Rows of sums are ld bytes apart. A chunk may come in parts. */
+    /* For mixprec_gemm_few_: sums += the products of up to as many rows as a panel of A may have, a_step bytes from one
+       k to the next, and panels of 64 bytes of columns of B, b_panel bytes apart and b_step from one k to the next.
+       Rows of sums are ld bytes apart. A chunk may come in parts. */
     void (*few)(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step, const char *b, size_t b_step,
-                size_t b_panel, char *sums, size_t ld, int starts, int wide);
+                size_t b_panel, char *sums, size_t ld, int wide);
+    /* The same for 1, 2 or 4 rows and a B of any type as it lies in memory (of f64 sums are f64): `columns` of it, a
+       multiple of MIXPREC_IN_PLACE_(rows, type). May be NULL. */
+    void (*few_in_place)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, size_t a_step,
+                         const char *b, size_t b_step, char *sums, size_t ld);
     /* The same for a panel of A of 1, 2 or 4 rows, whole chunks but for the end of k, and a B whose rows, `stride`
        bytes apart, run along k: the first MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each
        row of sums. */
     void (*across)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, const char *b,
-                   size_t stride, char *sums, int starts);
+                   size_t stride, char *sums);
     size_t few_rows[2];                /* by `wide`: up to so many rows, where not `direct`, these two may be used */
     size_t panel_depth;                /* panels of 16-bit elements, this or a multiple deep; 0: as above */
     void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
+
+/* `few_in_place`: columns at a time. A line of the cache of each row of fp32 and f64: with two lines 1 x 4096 x 4096
+   from DRAM takes 5.3 ms on Zen 3, not 3.7. */
+#define MIXPREC_IN_PLACE_(rows, type)                                                                                  \
+    ((type) == MIXPREC_F64 ? (size_t)8 : (rows) > 2 || (type) == MIXPREC_F32 ? (size_t)16 : (size_t)32)
 
 /* `across`: vectors of columns at a time, to hide the latency of the sums. Of fp32 and f64 in DRAM memory is the limit:
    by AVX2 Zen 3 reads 8 rows of B at a time at 23 to 26 GB/s, 16 at 17 to 20, with 4 KB or a multiple between them. */
@@ -5453,25 +5462,91 @@ MIXPREC_AVX2_ static void mixprec_dots_avx2_(size_t rows, size_t columns, size_t
         }
 }
 
-/* For few rows a part of a chunk at a time: the sums go on from what is there. */
-#define MIXPREC_FEW_AVX2_(rows, vectors, wide)                                                                         \
-    MIXPREC_AVX2_ static void mixprec_few_##rows##_##vectors##_##wide##_avx2_(                                         \
-        size_t depth, const char *a, size_t a_step, const char *b, size_t b_step, size_t b_panel, char *sums,          \
-        size_t ld, int starts) {                                                                                       \
-        mixprec_tile_body_avx2_(rows, vectors, wide, 1, 0, rows, 0, depth, a, wide ? 8 : 4, a_step, b, b_step,         \
-                                b_panel, NULL, sums, ld, starts);                                                      \
+/* Up to 4 rows times rows of B that become fp32 in registers: by way of a buffer 1 x 4096 x 4096 of f16 from DRAM took
+   3.7 ms on Zen 3, now 2.1, 4 rows 5.8 and 3.1. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_in_place_body_avx2_(const int rows, const mixprec_dtype type,
+                                                                     size_t columns, size_t depth, const char *a,
+                                                                     size_t a_step, const char *b, size_t b_step,
+                                                                     char *sums, size_t ld) {
+    const int wide = type == MIXPREC_F64;
+    const size_t size = wide ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
+    const size_t group = MIXPREC_IN_PLACE_(rows, type), a_size = wide ? 8 : 4;
+    const int vectors = (int)(group * a_size / 32);
+    int i, j;
+    for (; columns; columns -= group, b += group * size, sums += group * a_size) {
+        const char *x = a, *y = b;
+        size_t left = depth;
+        __m256 s[4][4];
+        __m256d w[4][4]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            const float *from = (const float *)(const void *)(sums + (size_t)i * ld + 32 * (size_t)j);
+            s[i][j] = _mm256_loadu_ps(from);
+            w[i][j] = _mm256_castps_pd(s[i][j]);
+        }
+        for (; left; left--, x += a_step, y += b_step) {
+            __m256 v[4];
+            if (type == MIXPREC_E4M3) {
+                __m256i codes = _mm256_loadu_si256((const __m256i *)(const void *)y);
+                codes = _mm256_permutevar8x32_epi32(codes, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+                mixprec_e4m3_expand_avx2_(v, codes);
+            } else
+                MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                    const char *from = y + (size_t)j * (32 / a_size) * size;
+                    v[j] = wide ? _mm256_loadu_ps((const float *)(const void *)from) : mixprec_load8_avx2_(from, type);
+                }
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+                const void *number = x + (size_t)i * a_size;
+                if (wide)
+                    w[i][j] =
+                        _mm256_fmadd_pd(_mm256_broadcast_sd((const double *)number), _mm256_castps_pd(v[j]), w[i][j]);
+                else
+                    s[i][j] = _mm256_fmadd_ps(_mm256_broadcast_ss((const float *)number), v[j], s[i][j]);
+            }
+        }
+        MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) _mm256_storeu_ps(
+            (float *)(void *)(sums + (size_t)i * ld + 32 * (size_t)j), wide ? _mm256_castpd_ps(w[i][j]) : s[i][j]);
     }
-#define MIXPREC_ALL_FEW_AVX2_(X, wide)                                                                                 \
-    X(1, 2, wide) X(1, 8, wide) X(2, 2, wide) X(2, 4, wide) X(4, 2, wide) X(6, 2, wide)
-MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 0)
-MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
+}
+
+MIXPREC_AVX2_ static void mixprec_in_place_avx2_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,
+                                                 const char *a, size_t a_step, const char *b, size_t b_step, char *sums,
+                                                 size_t ld) {
+    switch ((size_t)type * 8 + rows) {
+#define MIXPREC_IN_PLACE_OF_(rows, type)                                                                               \
+    case (type)*8 + (rows):                                                                                            \
+        mixprec_in_place_body_avx2_(rows, type, columns, depth, a, a_step, b, b_step, sums, ld);                       \
+        break;
+#define MIXPREC_ALL_IN_PLACE_(type)                                                                                    \
+    MIXPREC_IN_PLACE_OF_(1, type) MIXPREC_IN_PLACE_OF_(2, type) MIXPREC_IN_PLACE_OF_(4, type)
+        MIXPREC_ALL_IN_PLACE_(MIXPREC_F64)
+        MIXPREC_ALL_IN_PLACE_(MIXPREC_F32)
+        MIXPREC_ALL_IN_PLACE_(MIXPREC_F16)
+        MIXPREC_ALL_IN_PLACE_(MIXPREC_BF16)
+        MIXPREC_ALL_IN_PLACE_(MIXPREC_E5M2)
+        MIXPREC_IN_PLACE_OF_(1, MIXPREC_E4M3)
+        MIXPREC_IN_PLACE_OF_(2, MIXPREC_E4M3)
+    default: break;
+#undef MIXPREC_ALL_IN_PLACE_
+#undef MIXPREC_IN_PLACE_OF_
+    }
+}
+
+/* One or two rows take several panels of B together, to have sums enough under way, 5 and 6 one. */
+#define MIXPREC_FEW_AVX2_(rows, vectors, wide)                                                                         \
+    MIXPREC_AVX2_ static void mixprec_few_##rows##_##wide##_avx2_(size_t depth, const char *a, size_t a_step,          \
+                                                                  const char *b, size_t b_step, size_t b_panel,        \
+                                                                  char *sums, size_t ld) {                             \
+        mixprec_tile_body_avx2_(rows, vectors, wide, 1, 0, rows, 0, depth, a, wide ? 8 : 4, a_step, b, b_step,         \
+                                b_panel, NULL, sums, ld, 0);                                                           \
+    }
+#define MIXPREC_ALL_FEW_AVX2_(X) X(1, 8, 0) X(1, 8, 1) X(2, 4, 0) X(2, 4, 1) X(6, 2, 0) X(6, 2, 1)
+MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_)
 #undef MIXPREC_FEW_AVX2_
 
-/* With 3 and 5 rows, one more of each is used. One or two rows take several panels together, to have sums enough under
-   way. */
+/* With 3 and 5 rows, one more of each is used. */
 MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step,
                                             const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld,
-                                            int starts, int wide) {
+                                            int wide) {
     size_t count;
     rows = rows > 2 ? rows + rows % 2 : rows;
     for (; panels; panels -= count, b += count * b_panel, sums += count * 64) {
@@ -5479,12 +5554,13 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
         switch ((rows * 8 + count) * 2 + (size_t)wide) {
 #define MIXPREC_FEW_AVX2_(rows, vectors, wide)                                                                         \
     case (rows * 8 + vectors / 2) * 2 + wide:                                                                          \
-        mixprec_few_##rows##_##vectors##_##wide##_avx2_(depth, a, a_step, b, b_step, b_panel, sums, ld, starts);       \
+        mixprec_few_##rows##_##wide##_avx2_(depth, a, a_step, b, b_step, b_panel, sums, ld);                           \
         break;
-            MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 0)
-            MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_, 1)
+            MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_)
 #undef MIXPREC_FEW_AVX2_
-        default: break;
+        default:
+            mixprec_in_place_avx2_(rows, wide ? MIXPREC_F64 : MIXPREC_F32, wide ? 8 : 16, depth, a, a_step, b, b_step,
+                                   sums, ld);
         }
     }
 }
@@ -5591,7 +5667,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
             mixprec_across_fill_line_avx2_(line, b);
 }
 
-/* sums = or += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
+/* sums += the products for all of k with the first columns of `columns`: as many vectors for each row. Lines are
    those of the cache where rows allow it: see mixprec_direct_thin_body_avx512_. While one is multiplied
    the next is copied, of a quarter of the rows with each 16 bytes, and one four further on requested: on Zen 3, which
    else waits for lines, 1 x 4096 x 4096 of bf16 takes 1.9 ms so, not 3.0, 4 rows 2.8, not 3.4. Not so for f64, which
@@ -5599,8 +5675,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, s
 #define MIXPREC_ACROSS_NEAR_ 256
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int rows, const mixprec_dtype type,
                                                                    size_t columns, size_t depth, const char *a,
-                                                                   const char *b, size_t stride, char *sums,
-                                                                   int starts) {
+                                                                   const char *b, size_t stride, char *sums) {
     const int wide = type == MIXPREC_F64, words = wide ? 2 : 4;
     const size_t size = wide ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const int vectors = MIXPREC_ACROSS_VECTORS_(rows, size);
@@ -5616,7 +5691,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
     const char *next = b;
     size_t at = 0, line = 0, line_end = 0, lead = 0;
     int i, j, k, q;
-    for (; at < bytes; starts = 0) {
+    while (at < bytes) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, bytes);
         __m256 s[MIXPREC_ACROSS_ROWS_][2];
         __m256d w[MIXPREC_ACROSS_ROWS_][2]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
@@ -5681,15 +5756,14 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
             float *const of = (float *)(void *)(sums + 32 * (i * vectors + j));
             const __m256 sum = wide ? _mm256_castpd_ps(w[i][j]) : s[i][j];
-            _mm256_storeu_ps(of, starts ? sum : mixprec_add_avx2_(_mm256_loadu_ps(of), sum, wide));
+            _mm256_storeu_ps(of, mixprec_add_avx2_(_mm256_loadu_ps(of), sum, wide));
         }
     }
 }
 
 #define MIXPREC_ACROSS_AVX2_(rows)                                                                                     \
     MIXPREC_AVX2_ static void mixprec_across_##rows##_avx2_(mixprec_dtype type, size_t columns, size_t depth,          \
-                                                            const char *a, const char *b, size_t stride, char *sums,   \
-                                                            int starts) {                                              \
+                                                            const char *a, const char *b, size_t stride, char *sums) { \
         switch (type) {                                                                                                \
             MIXPREC_ACROSS_ROW_(rows, MIXPREC_F64)                                                                     \
             MIXPREC_ACROSS_ROW_(rows, MIXPREC_F32)                                                                     \
@@ -5701,7 +5775,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
         }                                                                                                              \
     }
 #define MIXPREC_ACROSS_ROW_(rows, dtype)                                                                               \
-    case dtype: mixprec_across_body_avx2_(rows, dtype, columns, depth, a, b, stride, sums, starts); break;
+    case dtype: mixprec_across_body_avx2_(rows, dtype, columns, depth, a, b, stride, sums); break;
 MIXPREC_ACROSS_AVX2_(1)
 MIXPREC_ACROSS_AVX2_(2)
 MIXPREC_ACROSS_AVX2_(4)
@@ -5709,10 +5783,10 @@ MIXPREC_ACROSS_AVX2_(4)
 #undef MIXPREC_ACROSS_AVX2_
 
 MIXPREC_AVX2_ static void mixprec_across_avx2_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,
-                                               const char *a, const char *b, size_t stride, char *sums, int starts) {
+                                               const char *a, const char *b, size_t stride, char *sums) {
     (rows == 1   ? mixprec_across_1_avx2_
      : rows == 2 ? mixprec_across_2_avx2_
-                 : mixprec_across_4_avx2_)(type, columns, depth, a, b, stride, sums, starts);
+                 : mixprec_across_4_avx2_)(type, columns, depth, a, b, stride, sums);
 }
 
 /* 32 bytes of each of 8 rows, the last two at `last`, as lines of a panel, `line` bytes apart: 8 numbers for each k.
@@ -10538,7 +10612,7 @@ static void mixprec_pack_neon_(void *dst, size_t width, const void *src, mixprec
 /* `vectors` of 16 bytes of columns. */
 MIXPREC_FORCE_INLINE_ void mixprec_few_body_neon_(const int rows, const int vectors, const int wide, size_t depth,
                                                   const char *a, size_t a_step, const char *b, size_t b_step,
-                                                  size_t b_panel, char *sums, size_t ld, int starts) {
+                                                  size_t b_panel, char *sums, size_t ld) {
     /* One of the two is used: see mixprec_tile_body_avx2_. */
     float32x4_t s[4][16];
     float64x2_t w[4][16];
@@ -10547,9 +10621,9 @@ MIXPREC_FORCE_INLINE_ void mixprec_few_body_neon_(const int rows, const int vect
     MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
         const char *from = sums + (size_t)i * ld + 16 * j;
         if (wide)
-            w[i][j] = starts ? vdupq_n_f64(0) : vld1q_f64((const double *)(const void *)from);
+            w[i][j] = vld1q_f64((const double *)(const void *)from);
         else
-            s[i][j] = starts ? vdupq_n_f32(0) : vld1q_f32((const float *)(const void *)from);
+            s[i][j] = vld1q_f32((const float *)(const void *)from);
     }
     for (p = 0; p < depth; p++, a += a_step, b += b_step)
         MIXPREC_UNROLL_ for (i = 0; i < rows; i += 2) { /* a pair of rows, or the only one */
@@ -10589,14 +10663,14 @@ MIXPREC_FORCE_INLINE_ void mixprec_few_body_neon_(const int rows, const int vect
 #define MIXPREC_FEW_NEON_(rows, vectors, wide)                                                                         \
     static void mixprec_few_##rows##_##vectors##_##wide##_neon_(size_t depth, const char *a, size_t a_step,            \
                                                                 const char *b, size_t b_step, size_t b_panel,          \
-                                                                char *sums, size_t ld, int starts) {                   \
-        mixprec_few_body_neon_(rows, vectors, wide, depth, a, a_step, b, b_step, b_panel, sums, ld, starts);           \
+                                                                char *sums, size_t ld) {                               \
+        mixprec_few_body_neon_(rows, vectors, wide, depth, a, a_step, b, b_step, b_panel, sums, ld);                   \
     }
 MIXPREC_ALL_FEW_NEON_(MIXPREC_FEW_NEON_, 0)
 MIXPREC_ALL_FEW_NEON_(MIXPREC_FEW_NEON_, 1)
 #undef MIXPREC_FEW_NEON_
 static void mixprec_few_neon_(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step, const char *b,
-                              size_t b_step, size_t b_panel, char *sums, size_t ld, int starts, int wide) {
+                              size_t b_step, size_t b_panel, char *sums, size_t ld, int wide) {
     size_t count;
     rows = rows > 2 ? 4 : rows;
     for (; panels; panels -= count, b += count * b_panel, sums += count * 64) {
@@ -10604,7 +10678,7 @@ static void mixprec_few_neon_(size_t rows, size_t panels, size_t depth, const ch
         switch ((rows * 8 + count) * 2 + (size_t)wide) {
 #define MIXPREC_FEW_NEON_(rows, vectors, wide)                                                                         \
     case (rows * 8 + vectors / 4) * 2 + wide:                                                                          \
-        mixprec_few_##rows##_##vectors##_##wide##_neon_(depth, a, a_step, b, b_step, b_panel, sums, ld, starts);       \
+        mixprec_few_##rows##_##vectors##_##wide##_neon_(depth, a, a_step, b, b_step, b_panel, sums, ld);               \
         break;
             MIXPREC_ALL_FEW_NEON_(MIXPREC_FEW_NEON_, 0)
             MIXPREC_ALL_FEW_NEON_(MIXPREC_FEW_NEON_, 1)
@@ -10710,7 +10784,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_fill_neon_(char *line, size_t height, 
    f16 and e5m2, .94 in e4m3. */
 MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixprec_dtype type, size_t columns,
                                                      size_t depth, const char *a, const char *b, size_t stride,
-                                                     char *sums, int starts) {
+                                                     char *sums) {
     const int wide = type == MIXPREC_F64, words = wide ? 2 : 4;
     const size_t size = wide ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     const size_t to_size = wide ? 8 : 4, lanes = 16 / to_size, step = 16 / size;
@@ -10721,7 +10795,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixpr
     double a_edge[16 * MIXPREC_ACROSS_ROWS_ / 2];
     size_t at = 0, line = 0, line_end = 0;
     int i, j, k, q;
-    for (; at < bytes; starts = 0) {
+    while (at < bytes) {
         const size_t end = mixprec_min_(at + MIXPREC_GEMM_KBLOCK * size, bytes);
         float32x4_t s[MIXPREC_ACROSS_ROWS_][8];
         float64x2_t w[MIXPREC_ACROSS_ROWS_][8]; /* in the place of s for f64: see mixprec_tile_body_avx2_ */
@@ -10774,16 +10848,16 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixpr
             float *const narrow = (float *)(void *)to;
             double *const wider = (double *)(void *)to;
             if (wide)
-                vst1q_f64(wider, starts ? w[i][j] : vaddq_f64(vld1q_f64(wider), w[i][j]));
+                vst1q_f64(wider, vaddq_f64(vld1q_f64(wider), w[i][j]));
             else
-                vst1q_f32(narrow, starts ? s[i][j] : vaddq_f32(vld1q_f32(narrow), s[i][j]));
+                vst1q_f32(narrow, vaddq_f32(vld1q_f32(narrow), s[i][j]));
         }
     }
 }
 
 #define MIXPREC_ACROSS_NEON_(rows)                                                                                     \
     static void mixprec_across_##rows##_neon_(mixprec_dtype type, size_t columns, size_t depth, const char *a,         \
-                                              const char *b, size_t stride, char *sums, int starts) {                  \
+                                              const char *b, size_t stride, char *sums) {                              \
         switch (type) {                                                                                                \
             MIXPREC_ACROSS_ROW_(rows, MIXPREC_F64)                                                                     \
             MIXPREC_ACROSS_ROW_(rows, MIXPREC_F32)                                                                     \
@@ -10795,7 +10869,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixpr
         }                                                                                                              \
     }
 #define MIXPREC_ACROSS_ROW_(rows, dtype)                                                                               \
-    case dtype: mixprec_across_body_neon_(rows, dtype, columns, depth, a, b, stride, sums, starts); break;
+    case dtype: mixprec_across_body_neon_(rows, dtype, columns, depth, a, b, stride, sums); break;
 MIXPREC_ACROSS_NEON_(1)
 MIXPREC_ACROSS_NEON_(2)
 MIXPREC_ACROSS_NEON_(4)
@@ -10803,10 +10877,10 @@ MIXPREC_ACROSS_NEON_(4)
 #undef MIXPREC_ACROSS_NEON_
 
 static void mixprec_across_neon_(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a,
-                                 const char *b, size_t stride, char *sums, int starts) {
+                                 const char *b, size_t stride, char *sums) {
     (rows == 1   ? mixprec_across_1_neon_
      : rows == 2 ? mixprec_across_2_neon_
-                 : mixprec_across_4_neon_)(type, columns, depth, a, b, stride, sums, starts);
+                 : mixprec_across_4_neon_)(type, columns, depth, a, b, stride, sums);
 }
 
 /* ---- GEMM of bf16 with BFMMLA, of f16 with FMLAL ---- */
@@ -11804,7 +11878,8 @@ typedef struct mixprec_gemm_plan_ {
     size_t outer_rows;                /* rows of t */
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
-    int few;                          /* nor here, but unpacked a little at a time */
+    int few;                          /* nor here, but unpacked a little at a time, */
+    int in_place;                     /* or in registers */
     int tiny;                         /* all at once, and A in rows, not in panels */
     int dots;                         /* so few sums that not even B is: mixprec_is_dots_ */
     int across;                       /* so few rows that not B is: mixprec_is_across_ */
@@ -12150,7 +12225,10 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     if (plan->few) {
         if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
             columns = MIXPREC_FEW_GROUP_(m) / plan->size;
-        plan->width = m > 4 ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
+        /* Unpacking e4m3 takes most of the time of two rows: for more a buffer pays. */
+        plan->in_place = kernels->few_in_place && !d->trans_b && !plan->panels &&
+                         (d->b_type == MIXPREC_F64) == plan->wide && (d->b_type != MIXPREC_E4M3 || m <= 2);
+        plan->width = m > 4 && !plan->in_place ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
@@ -12663,7 +12741,12 @@ static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, si
         const size_t count = mixprec_min_(group, columns - j) * size;
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_((char *)sums + i * ld, t + (i * ldt + j) * size, count);
-        kernels->across(width, type, columns - j, depth, a, b + j * stride, stride, (char *)sums, first);
+        for (i = 0; i < width * group && first; i++) /* to which -0 can be added */
+            if (size == 8)
+                sums[i] = -0.0;
+            else
+                ((float *)(void *)sums)[i] = -0.0f;
+        kernels->across(width, type, columns - j, depth, a, b + j * stride, stride, (char *)sums);
         for (i = 0; i < rows; i++)
             mixprec_copy_(t + (i * ldt + j) * size, (const char *)sums + i * ld, count);
     }
@@ -12709,38 +12792,46 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                                                                : MIXPREC_FEW_ROWS_;
     const size_t most = MIXPREC_FEW_BYTES_ / (64 * most_depth) * tile;
     const size_t ld = group * size;
-    const int same = (plan->panels ? plan->panels_type : d->b_type) == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
+    const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
+    const int same = type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
+    /* how many columns of rows of B, or a multiple, are multiplied where they lie; 0: none are */
+    const size_t unit = plan->in_place ? MIXPREC_IN_PLACE_(plan->width, type) : same ? tile : 0;
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
     size_t j, q, p, i, width, end, chunk, count, n;
     for (j = 0; j < columns; j += group)
         for (chunk = 0, width = mixprec_min_(group, columns - j); chunk < depth; chunk = end) {
             end = mixprec_min_(chunk + MIXPREC_GEMM_KBLOCK, depth);
+            mixprec_clear_(sums, mixprec_round_up_(rows, plan->width) * ld);
             for (p = chunk; p < end; p += count)
                 for (q = 0, count = mixprec_min_(most_depth, end - p); q < width; q += n) {
                     const size_t at = column + j + q, k = from + p;
                     const char *b = scratch;
                     size_t b_step = 64, b_panel = count * 64;
-                    n = mixprec_min_(most, width - q);
+                    n = plan->in_place && rows <= plan->width ? width - q : mixprec_min_(most, width - q);
                     if (plan->panels && same) {
                         b = mixprec_gemm_panel_(plan, d, at, k);
                         b_panel = d->k * 64;
                     } else if (plan->panels)
                         mixprec_gemm_unpack_(plan, d, scratch, at, n, k, count);
-                    else {
-                        if (same && n >= tile) {
-                            n -= n % tile;
-                            b = mixprec_element_(d->b, d->b_type, d->ldb, k, at);
-                            b_step = d->ldb * size;
-                        } else {
-                            b_step = mixprec_round_up_(n, tile) * size;
-                            mixprec_gemm_few_widen_(plan, d, scratch, b_step, k, count, at, n);
-                        }
+                    else if (unit && n >= unit) {
+                        n -= n % unit;
+                        b = mixprec_element_(d->b, type, d->ldb, k, at);
+                        b_step = d->ldb * mixprec_size_of_(type);
                         b_panel = 64;
+                        for (i = 0; i < rows && plan->in_place; i += plan->width)
+                            plan->kernels->few_in_place(plan->width, type, n, count, a + i * depth * size + p * a_step,
+                                                        a_step, b, b_step, sums + i * ld + q * size, ld);
+                        if (plan->in_place)
+                            continue;
+                    } else {
+                        b_step = mixprec_round_up_(n, tile) * size;
+                        b_panel = 64;
+                        mixprec_gemm_few_widen_(plan, d, scratch, b_step, k, count, at, n);
                     }
                     for (i = 0; i < rows; i += plan->width)
                         plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count,
                                            a + i * depth * size + p * a_step, a_step, b, b_step, b_panel,
-                                           sums + i * ld + q * size, ld, p == chunk, plan->wide);
+                                           sums + i * ld + q * size, ld, plan->wide);
                 }
             for (i = 0; i < rows; i++) {
                 char *to = t + (i * ldt + j) * size;
@@ -15617,7 +15708,7 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 #define MIXPREC_OPTIM_KERNELS_(...) __VA_ARGS__
 #endif
 #ifdef MIXPREC_NO_GEMM
-#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0
+#define MIXPREC_GEMM_KERNELS_(...) 0, {0, 0}, {0, 0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0
 #else
 #define MIXPREC_GEMM_KERNELS_(...) __VA_ARGS__
 #endif
@@ -15675,14 +15766,14 @@ MIXPREC_NOINLINE_ void mixprec_conv_bias_gradient_run_(float *sums, mixprec_tens
 static const mixprec_kernels_ mixprec_kernels_c_ = {
     MIXPREC_COMMON_C_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_C_, {MIXPREC_TILE_COLUMNS_C_, MIXPREC_TILE_COLUMNS_C_},
                                              {0, 0}, 64, 512, 512, mixprec_pack_c_, NULL, mixprec_tile_c_, NULL, NULL,
-                                             NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 0, NULL, NULL)};
+                                             NULL, 0, 0, 0, 0, NULL, NULL, NULL, {0, 0}, 0, NULL, NULL)};
 
 #if defined(MIXPREC_HAS_AVX2_)
 static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, {0, 0}, 144, 1024, 512, mixprec_pack_avx2_, NULL,
                           mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0, 0, 0,
-                          mixprec_few_avx2_, mixprec_across_avx2_, {24, 24}, 0, NULL, NULL)};
+                          mixprec_few_avx2_, mixprec_in_place_avx2_, mixprec_across_avx2_, {24, 24}, 0, NULL, NULL)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
@@ -15691,15 +15782,16 @@ static const mixprec_kernels_ mixprec_kernels_avx512_ = {
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 16}, {16, 8}, 140, 2048, 1024, mixprec_pack_avx512_, NULL,
                           mixprec_tile_avx512_, mixprec_small_avx512_, mixprec_dots_avx2_, mixprec_direct_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_DIRECT_WIDTH_, MIXPREC_DIRECT_BYTES_,
-                          MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, mixprec_across_avx2_, {0, 8}, 0, NULL,
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, mixprec_few_avx2_, NULL, mixprec_across_avx2_, {0, 8}, 0, NULL,
                           NULL)};
 #endif
 
 #if defined(MIXPREC_HAS_NEON_)
 static const mixprec_kernels_ mixprec_kernels_neon_ = {
-    MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, {0, 0}, 128, 1020, 512,
-                                                mixprec_pack_neon_, NULL, mixprec_tile_neon_, NULL, NULL, NULL, 0, 0, 0,
-                                                0, mixprec_few_neon_, mixprec_across_neon_, {4, 4}, 0, NULL, NULL)};
+    MIXPREC_COMMON_NEON_,
+    MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {12, 6}, {0, 0}, 128, 1020, 512, mixprec_pack_neon_, NULL,
+                          mixprec_tile_neon_, NULL, NULL, NULL, 0, 0, 0, 0, mixprec_few_neon_, NULL,
+                          mixprec_across_neon_, {4, 4}, 0, NULL, NULL)};
 #endif
 
 /* NULL for an instruction set that is unknown, not compiled in, or not available here. */
@@ -15729,24 +15821,24 @@ static const mixprec_kernels_ mixprec_kernels_pairs_ = {
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX512_, {32, 0}, {0, 0}, 168, 1024, 2048, mixprec_pack_pairs_avx512_, NULL,
                           mixprec_tile_pairs_avx512_, NULL, NULL, mixprec_direct_pairs_avx512_,
                           MIXPREC_DIRECT_ROWS_AVX512_, MIXPREC_PAIRS_WIDTH_, MIXPREC_DIRECT_BYTES_,
-                          MIXPREC_DIRECT_BYTES_PER_ROW_, NULL, NULL, {0, 0}, 0, NULL, NULL)};
+                          MIXPREC_DIRECT_BYTES_PER_ROW_, NULL, NULL, NULL, {0, 0}, 0, NULL, NULL)};
 #endif
 #if defined(MIXPREC_HAS_AMX_)
 static const mixprec_kernels_ mixprec_kernels_amx_ = {
     MIXPREC_COMMON_AVX512_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AMX_, {MIXPREC_TILE_COLUMNS_AMX_, 0}, {0, 0}, 256, 1024, 512,
                           mixprec_pack_a_amx_, mixprec_pack_b_amx_, mixprec_tile_amx_, NULL, NULL, NULL, 0, 0, 0, 0,
-                          NULL, NULL, {0, 0}, MIXPREC_TILE_DEPTH_AMX_, mixprec_begin_amx_, mixprec_end_amx_)};
+                          NULL, NULL, NULL, {0, 0}, MIXPREC_TILE_DEPTH_AMX_, mixprec_begin_amx_, mixprec_end_amx_)};
 #endif
 #if defined(MIXPREC_HAS_NEON_NATIVE_)
 static const mixprec_kernels_ mixprec_kernels_neon_bf16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
                                                 1020, 512, mixprec_pack_bf16_neon_, NULL, mixprec_tile_bf16_neon_, NULL,
-                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 4, NULL, NULL)};
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, {0, 0}, 4, NULL, NULL)};
 static const mixprec_kernels_ mixprec_kernels_neon_f16_ = {
     MIXPREC_COMMON_NEON_, MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_NEON_, {MIXPREC_TILE_COLUMNS_NEON_, 0}, {0, 0}, 128,
                                                 1020, 512, mixprec_pack_f16_neon_, NULL, mixprec_tile_f16_neon_, NULL,
-                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, {0, 0}, 1, NULL, NULL)};
+                                                NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, {0, 0}, 1, NULL, NULL)};
 #endif
 
 /* Those for pairs, which give the same bits, where they may be used, and are faster; else those given. */
