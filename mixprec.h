@@ -2357,9 +2357,10 @@ typedef struct mixprec_kernels_ {
     void (*few)(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step, const char *b, size_t b_step,
                 size_t b_panel, char *sums, size_t ld, int wide);
     /* The same for 1, 2 or 4 rows and a B of any type as it lies in memory (of f64 sums are f64): `columns` of it, a
-       multiple of MIXPREC_IN_PLACE_(rows, type). May be NULL. */
-    void (*few_in_place)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, size_t a_step,
-                         const char *b, size_t b_step, char *sums, size_t ld);
+       multiple of MIXPREC_UNCOPIED_(rows, type). Of two panels, one time that many, the other lies b_panel bytes on.
+       May be NULL. */
+    void (*few_uncopied)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, size_t a_step,
+                         const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld);
     /* The same for a panel of A of 1, 2 or 4 rows, whole chunks but for the end of k, and a B whose rows, `stride`
        bytes apart, run along k: the first MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each
        row of sums. */
@@ -2370,9 +2371,9 @@ typedef struct mixprec_kernels_ {
     void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
 
-/* `few_in_place`: columns at a time. A line of the cache of each row of fp32 and f64: with two lines 1 x 4096 x 4096
+/* `few_uncopied`: columns at a time. A line of the cache of each row of fp32 and f64: with two lines 1 x 4096 x 4096
    from DRAM takes 5.3 ms on Zen 3, not 3.7. */
-#define MIXPREC_IN_PLACE_(rows, type)                                                                                  \
+#define MIXPREC_UNCOPIED_(rows, type)                                                                                  \
     ((type) == MIXPREC_F64 ? (size_t)8 : (rows) > 2 || (type) == MIXPREC_F32 ? (size_t)16 : (size_t)32)
 
 /* `across`: vectors of columns at a time, to hide the latency of the sums. Of fp32 and f64 in DRAM memory is the limit:
@@ -5464,13 +5465,13 @@ MIXPREC_AVX2_ static void mixprec_dots_avx2_(size_t rows, size_t columns, size_t
 
 /* Up to 4 rows times rows of B that become fp32 in registers: by way of a buffer 1 x 4096 x 4096 of f16 from DRAM took
    3.7 ms on Zen 3, now 2.1, 4 rows 5.8 and 3.1. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_in_place_body_avx2_(const int rows, const mixprec_dtype type,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_uncopied_body_avx2_(const int rows, const mixprec_dtype type,
                                                                      size_t columns, size_t depth, const char *a,
                                                                      size_t a_step, const char *b, size_t b_step,
-                                                                     char *sums, size_t ld) {
+                                                                     size_t b_panel, char *sums, size_t ld) {
     const int wide = type == MIXPREC_F64;
     const size_t size = wide ? 8 : type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
-    const size_t group = MIXPREC_IN_PLACE_(rows, type), a_size = wide ? 8 : 4;
+    const size_t group = MIXPREC_UNCOPIED_(rows, type), a_size = wide ? 8 : 4;
     const int vectors = (int)(group * a_size / 32);
     int i, j;
     for (; columns; columns -= group, b += group * size, sums += group * a_size) {
@@ -5491,7 +5492,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_in_place_body_avx2_(const int r
                 mixprec_e4m3_expand_avx2_(v, codes);
             } else
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-                    const char *from = y + (size_t)j * (32 / a_size) * size;
+                    const char *from = y + (size_t)(j / 2) * b_panel + (size_t)(j % 2) * (32 / a_size) * size;
                     v[j] = wide ? _mm256_loadu_ps((const float *)(const void *)from) : mixprec_load8_avx2_(from, type);
                 }
             MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
@@ -5508,26 +5509,26 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_in_place_body_avx2_(const int r
     }
 }
 
-MIXPREC_AVX2_ static void mixprec_in_place_avx2_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,
-                                                 const char *a, size_t a_step, const char *b, size_t b_step, char *sums,
-                                                 size_t ld) {
+MIXPREC_AVX2_ static void mixprec_uncopied_avx2_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,
+                                                 const char *a, size_t a_step, const char *b, size_t b_step,
+                                                 size_t b_panel, char *sums, size_t ld) {
     switch ((size_t)type * 8 + rows) {
-#define MIXPREC_IN_PLACE_OF_(rows, type)                                                                               \
+#define MIXPREC_UNCOPIED_OF_(rows, type)                                                                               \
     case (type)*8 + (rows):                                                                                            \
-        mixprec_in_place_body_avx2_(rows, type, columns, depth, a, a_step, b, b_step, sums, ld);                       \
+        mixprec_uncopied_body_avx2_(rows, type, columns, depth, a, a_step, b, b_step, b_panel, sums, ld);              \
         break;
-#define MIXPREC_ALL_IN_PLACE_(type)                                                                                    \
-    MIXPREC_IN_PLACE_OF_(1, type) MIXPREC_IN_PLACE_OF_(2, type) MIXPREC_IN_PLACE_OF_(4, type)
-        MIXPREC_ALL_IN_PLACE_(MIXPREC_F64)
-        MIXPREC_ALL_IN_PLACE_(MIXPREC_F32)
-        MIXPREC_ALL_IN_PLACE_(MIXPREC_F16)
-        MIXPREC_ALL_IN_PLACE_(MIXPREC_BF16)
-        MIXPREC_ALL_IN_PLACE_(MIXPREC_E5M2)
-        MIXPREC_IN_PLACE_OF_(1, MIXPREC_E4M3)
-        MIXPREC_IN_PLACE_OF_(2, MIXPREC_E4M3)
+#define MIXPREC_ALL_UNCOPIED_(type)                                                                                    \
+    MIXPREC_UNCOPIED_OF_(1, type) MIXPREC_UNCOPIED_OF_(2, type) MIXPREC_UNCOPIED_OF_(4, type)
+        MIXPREC_ALL_UNCOPIED_(MIXPREC_F64)
+        MIXPREC_ALL_UNCOPIED_(MIXPREC_F32)
+        MIXPREC_ALL_UNCOPIED_(MIXPREC_F16)
+        MIXPREC_ALL_UNCOPIED_(MIXPREC_BF16)
+        MIXPREC_ALL_UNCOPIED_(MIXPREC_E5M2)
+        MIXPREC_UNCOPIED_OF_(1, MIXPREC_E4M3)
+        MIXPREC_UNCOPIED_OF_(2, MIXPREC_E4M3)
     default: break;
-#undef MIXPREC_ALL_IN_PLACE_
-#undef MIXPREC_IN_PLACE_OF_
+#undef MIXPREC_ALL_UNCOPIED_
+#undef MIXPREC_UNCOPIED_OF_
     }
 }
 
@@ -5559,8 +5560,8 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
             MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_)
 #undef MIXPREC_FEW_AVX2_
         default:
-            mixprec_in_place_avx2_(rows, wide ? MIXPREC_F64 : MIXPREC_F32, wide ? 8 : 16, depth, a, a_step, b, b_step,
-                                   sums, ld);
+            mixprec_uncopied_avx2_(rows, wide ? MIXPREC_F64 : MIXPREC_F32, wide ? 8 : 16, depth, a, a_step, b, b_step,
+                                   0, sums, ld);
         }
     }
 }
@@ -11879,7 +11880,7 @@ typedef struct mixprec_gemm_plan_ {
     int whole_a;                      /* A is packed once, for all of k */
     int direct_b;                     /* B is not packed */
     int few;                          /* nor here, but unpacked a little at a time, */
-    int in_place;                     /* or in registers */
+    int uncopied;                     /* or in registers */
     int tiny;                         /* all at once, and A in rows, not in panels */
     int dots;                         /* so few sums that not even B is: mixprec_is_dots_ */
     int across;                       /* so few rows that not B is: mixprec_is_across_ */
@@ -12118,13 +12119,40 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     return m > most;
 }
 
+/* Are the elements of B unpacked in registers where it has few rows? e4m3 takes most of the time of two so: for more a
+   buffer pays. */
+static int mixprec_is_uncopied_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m) {
+    if (!plan->kernels->few_uncopied)
+        return 0;
+    if (plan->panels)
+        return mixprec_size_of_(plan->panels_type) < 4;
+    return !d->trans_b && (d->b_type == MIXPREC_F64) == plan->wide && (d->b_type != MIXPREC_E4M3 || m <= 2);
+}
+
+/* Then no copy of B is worth its time: 8 x 500 x 500 of f32 takes 65 us, not 103, 2 x 256 x 256 of f16 5.5, not 13
+   (Zen 3). Rows go by fours; of more than 8, or one or two left over, the copy is as good for a B of up to 128 K. */
+static int mixprec_small_uncopied_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n) {
+    const int fours = m <= 4 || m == 7 || m == 8;
+    if (!mixprec_is_uncopied_(plan, d, m))
+        return 0;
+    if (plan->panels)
+        return fours;
+    return n >= 32 &&
+           n * d->k >= (size_t)(m <= 2  ? 8
+                                : fours ? 32
+                                        : 128)
+                           << 10 &&
+           (m <= 8 || mixprec_size_of_(d->b_type) > 1);
+}
+
 /* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     mixprec_small_ s;
     plan->dots = !plan->panels && mixprec_is_dots_(plan->kernels, m, n, d->k);
     if (!plan->kernels->tiny || plan->pieces ||
         (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
-        (plan->panels && (m < 4 || d->k > MIXPREC_GEMM_KBLOCK)))
+        (plan->panels && (m < 4 || d->k > MIXPREC_GEMM_KBLOCK)) ||
+        (!plan->dots && mixprec_small_uncopied_(plan, d, m, n)))
         return 0;
     mixprec_small_of_(&s, plan->kernels, d, m, n, plan->dots);
     if (!plan->panels && !mixprec_small_pays_(&s, m))
@@ -12165,7 +12193,7 @@ static size_t mixprec_gemm_panel_bytes_(const mixprec_gemm_plan_ *plan, size_t w
 /* For mixprec_gemm_few_: columns that take turns, whole panels of 64 bytes, no more than the workspace has room for. */
 static size_t mixprec_gemm_few_group_(const mixprec_gemm_plan_ *plan) {
     const size_t bytes = plan->panels ? MIXPREC_FEW_BYTES_ / MIXPREC_FEW_DEPTH_ : MIXPREC_FEW_GROUP_(plan->rows);
-    return mixprec_min_(bytes / plan->size, mixprec_round_up_(plan->columns, 64 / plan->size));
+    return mixprec_min_(bytes / plan->size, mixprec_round_up_(plan->columns, 128 / plan->size));
 }
 
 /* Chooses the blocks for a part of m x n and a workspace of at most `limit` bytes; with the smallest blocks it may need
@@ -12225,10 +12253,8 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     if (plan->few) {
         if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
             columns = MIXPREC_FEW_GROUP_(m) / plan->size;
-        /* Unpacking e4m3 takes most of the time of two rows: for more a buffer pays. */
-        plan->in_place = kernels->few_in_place && !d->trans_b && !plan->panels &&
-                         (d->b_type == MIXPREC_F64) == plan->wide && (d->b_type != MIXPREC_E4M3 || m <= 2);
-        plan->width = m > 4 && !plan->in_place ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
+        plan->uncopied = mixprec_is_uncopied_(plan, d, m);
+        plan->width = m > 4 && !plan->uncopied ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
         plan->depth = plan->whole_a ? d->k : mixprec_min_(d->k, kernels->block_depth);
@@ -12787,15 +12813,17 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
     const size_t group = mixprec_gemm_few_group_(plan);
     /* Of short rows as many as there is room for: 1 x 64 x 512 of f32 takes 0.73 of the time so (Zen 3). */
     const size_t short_rows = MIXPREC_FEW_BYTES_ / (mixprec_round_up_(mixprec_min_(group, columns), tile) * size);
-    const size_t most_depth = plan->panels                     ? MIXPREC_FEW_DEPTH_
-                              : short_rows > MIXPREC_FEW_ROWS_ ? short_rows
-                                                               : MIXPREC_FEW_ROWS_;
+    const size_t row_depth = short_rows > MIXPREC_FEW_ROWS_ ? short_rows : MIXPREC_FEW_ROWS_;
+    const size_t panel_depth = plan->uncopied ? MIXPREC_GEMM_KBLOCK : MIXPREC_FEW_DEPTH_;
+    const size_t most_depth = plan->panels ? panel_depth : row_depth;
     const size_t most = MIXPREC_FEW_BYTES_ / (64 * most_depth) * tile;
     const size_t ld = group * size;
     const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
-    const int same = type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32);
-    /* how many columns of rows of B, or a multiple, are multiplied where they lie; 0: none are */
-    const size_t unit = plan->in_place ? MIXPREC_IN_PLACE_(plan->width, type) : same ? tile : 0;
+    const size_t type_size = mixprec_size_of_(type);
+    /* how many columns of B, or a multiple, are multiplied where they lie; 0: none are */
+    const size_t unit = plan->uncopied                                     ? MIXPREC_UNCOPIED_(plan->width, type)
+                        : type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) ? tile
+                                                                           : 0;
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
     size_t j, q, p, i, width, end, chunk, count, n;
     for (j = 0; j < columns; j += group)
@@ -12807,31 +12835,38 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                     const size_t at = column + j + q, k = from + p;
                     const char *b = scratch;
                     size_t b_step = 64, b_panel = count * 64;
-                    n = plan->in_place && rows <= plan->width ? width - q : mixprec_min_(most, width - q);
-                    if (plan->panels && same) {
+                    int uncopied = plan->uncopied;
+                    n = mixprec_min_(most, width - q);
+                    if (plan->panels && unit) {
+                        n = uncopied ? unit : n;
                         b = mixprec_gemm_panel_(plan, d, at, k);
-                        b_panel = d->k * 64;
+                        b_step = tile * type_size;
+                        /* A last one by itself is multiplied twice, beside itself: sums have room for it. */
+                        b_panel = q + tile < width ? d->k * b_step : 0;
                     } else if (plan->panels)
                         mixprec_gemm_unpack_(plan, d, scratch, at, n, k, count);
                     else if (unit && n >= unit) {
+                        n = uncopied && rows <= plan->width ? width - q : n; /* with more, n rows stay in L1 */
                         n -= n % unit;
                         b = mixprec_element_(d->b, type, d->ldb, k, at);
-                        b_step = d->ldb * mixprec_size_of_(type);
-                        b_panel = 64;
-                        for (i = 0; i < rows && plan->in_place; i += plan->width)
-                            plan->kernels->few_in_place(plan->width, type, n, count, a + i * depth * size + p * a_step,
-                                                        a_step, b, b_step, sums + i * ld + q * size, ld);
-                        if (plan->in_place)
-                            continue;
+                        b_step = d->ldb * type_size;
+                        b_panel = tile * type_size;
                     } else {
+                        uncopied = 0;
                         b_step = mixprec_round_up_(n, tile) * size;
                         b_panel = 64;
                         mixprec_gemm_few_widen_(plan, d, scratch, b_step, k, count, at, n);
                     }
-                    for (i = 0; i < rows; i += plan->width)
-                        plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count,
-                                           a + i * depth * size + p * a_step, a_step, b, b_step, b_panel,
-                                           sums + i * ld + q * size, ld, plan->wide);
+                    for (i = 0; i < rows; i += plan->width) {
+                        const char *x = a + i * depth * size + p * a_step;
+                        char *to = sums + i * ld + q * size;
+                        if (uncopied)
+                            plan->kernels->few_uncopied(plan->width, type, n, count, x, a_step, b, b_step, b_panel, to,
+                                                        ld);
+                        else
+                            plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count, x,
+                                               a_step, b, b_step, b_panel, to, ld, plan->wide);
+                    }
                 }
             for (i = 0; i < rows; i++) {
                 char *to = t + (i * ldt + j) * size;
@@ -15773,7 +15808,7 @@ static const mixprec_kernels_ mixprec_kernels_avx2_ = {
     MIXPREC_COMMON_AVX2_,
     MIXPREC_GEMM_KERNELS_(MIXPREC_TILE_ROWS_AVX2_, {16, 8}, {0, 0}, 144, 1024, 512, mixprec_pack_avx2_, NULL,
                           mixprec_tile_avx2_, mixprec_small_avx2_, mixprec_dots_avx2_, NULL, 0, 0, 0, 0,
-                          mixprec_few_avx2_, mixprec_in_place_avx2_, mixprec_across_avx2_, {24, 24}, 0, NULL, NULL)};
+                          mixprec_few_avx2_, mixprec_uncopied_avx2_, mixprec_across_avx2_, {24, 24}, 0, NULL, NULL)};
 #endif
 
 #if defined(MIXPREC_HAS_AVX512_)
