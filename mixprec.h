@@ -480,8 +480,8 @@ typedef struct mixprec_gemm_desc {
     size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
     mixprec_parallel_for parallel_for; /* NULL: this thread alone */
     void *parallel_context;            /* its first argument */
-    size_t threads;                    /* into how many tasks to split at most; for one, parallel_for is not called */
-    void *workspace;                   /* NULL: stack, or the allocator. Any alignment; apart from all else here. */
+    size_t threads;        /* into how many tasks to split at most, and 4096; for one, parallel_for is not called */
+    void *workspace;       /* NULL: stack, or the allocator. Any alignment; apart from all else here. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
 
@@ -1391,10 +1391,11 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
    - bf16 and fp8, with each other, on x86-64 Linux with AMX-BF16: up to 7 times as fast as without. Within a chunk of
      512, each 32 of k are summed from 0 by fused multiply-adds, the even and the odd ones by themselves; then these two
      sums are added, and that to the chunk's sum. Subnormal elements, and sums that are subnormal within a chunk, are 0;
-     where there are none, the bound on errors is that of canonical sums. The first such call, or this function, asks
-     Linux for AMX's registers, for the process (arch_prctl, ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses
-     stacks too small to save them. If Linux refuses, because there is such a stack, there is no unit, nor is Linux
-     asked again. Tested on a Xeon; not in builds for MemorySanitizer.
+     where there are none, the bound on errors is that of canonical sums. The first call with these types and .native,
+     whatever it returns, or this function, asks Linux for AMX's registers, for the process (arch_prctl,
+     ARCH_REQ_XCOMP_PERM): from then on sigaltstack refuses stacks too small to save them. If Linux refuses, because
+     there is such a stack, there is no unit, nor is Linux asked again. Tested on a Xeon; not in builds for
+     MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
    Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
@@ -8926,8 +8927,9 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
                 lead = call->along == 2 && passes == 1 ? MIXPREC_DIRECT_PANEL_LEAD_ : step * d.stride;
                 if (columns - j < 32 && call->along != 2) { /* a panel has zeros beyond the last column */
                     for (i = 0; i < d.depth; i++) {
-                        _mm_prefetch(d.b + (step + i) * d.stride, _MM_HINT_T1);
-                        _mm_prefetch(d.b + (step + i) * d.stride + (columns - j) * size - 1, _MM_HINT_T1);
+                        const uintptr_t next = (uintptr_t)d.b + (step + i) * d.stride;
+                        _mm_prefetch((const char *)next, _MM_HINT_T1);
+                        _mm_prefetch((const char *)(next + (columns - j) * size - 1), _MM_HINT_T1);
                     }
                     mixprec_direct_fill_avx512_(call->scratch, d.depth, 32, d.b, type, d.stride, d.depth, columns - j);
                     d.b = (const char *)call->scratch;
@@ -8939,7 +8941,7 @@ MIXPREC_AVX512_ static void mixprec_direct_along_avx512_(const mixprec_direct_ *
                     const size_t count = rows - i;
                     d.a = call->a + i / 16 * 16 * depth + i % 16 + p * d.width;
                     d.sums = sums + i * d.group + j;
-                    d.ahead = d.b + lead + mixprec_min_(pass, passes - 1) * part;
+                    d.ahead = (const char *)((uintptr_t)d.b + lead + mixprec_min_(pass, passes - 1) * part);
                     kernels[count < 3 ? count - 1 : count < 5 ? 2 : count < 13 ? 3 : 4](type, &d);
                     pass += size < 4 && count > 12 ? 2 : 1;
                 }
@@ -11911,6 +11913,9 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_DOTS_CHUNKS_ 12  /* for `dots`: how many chunks of rows and columns become fp32 at a time */
 #define MIXPREC_DOTS_BYTES_ (4 * MIXPREC_DOTS_CHUNKS_ * MIXPREC_GEMM_KBLOCK + 2 * MIXPREC_ALIGN_)
 
+/* The most tasks: an int holds their number, 64 bits units times it; to cut a triangle takes time for each. */
+#define MIXPREC_TASKS_ 4096
+
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
 static size_t mixprec_gemm_units_(const mixprec_gemm_plan_ *plan, size_t *begin, size_t *unit) {
     const mixprec_gemm_range_ *whole = &plan->whole;
@@ -12610,7 +12615,7 @@ static void mixprec_gemm_finish_row_(const mixprec_gemm_plan_ *plan, const mixpr
 /* Copies what is below the diagonal in a block of C to its other side. 16 x 16 elements at a time by way of a buffer: a
    line of the cache is read once and written once, whatever lies a power of two away. fp32 takes 1.5 cycles an element
    on Zen 5; one by one as many with 1000 columns, but 2.7, 4.3 and 10 with 256, 512 and 1024. */
-MIXPREC_FORCE_INLINE_ void mixprec_gemm_mirror_as_(const mixprec_gemm_desc *d, size_t row, size_t row_end,
+MIXPREC_FORCE_INLINE_ void mixprec_gemm_mirror_as_(const mixprec_gemm_desc *d, char *block, size_t row, size_t row_end,
                                                    size_t column, size_t column_end, const size_t size) {
     size_t outer, inner, i, j;
     for (outer = row; outer < row_end; outer += 16) {
@@ -12618,29 +12623,29 @@ MIXPREC_FORCE_INLINE_ void mixprec_gemm_mirror_as_(const mixprec_gemm_desc *d, s
         /* What lies beyond these rows' part of the diagonal is another thread's to write. */
         const size_t inner_end = mixprec_min_(column_end, outer + rows);
         for (inner = column; inner < inner_end; inner += 16) {
-            double block[16 * 16]; /* of the widest type */
             const size_t columns = mixprec_min_(inner_end - inner, 16);
             for (i = 0; i < rows; i++) {
                 const char *from = (const char *)d->c + ((outer + i) * d->ldc + inner) * size;
                 if (columns == 16) /* a constant size becomes a few moves, as below */
-                    mixprec_copy_((char *)block + i * 16 * size, from, 16 * size);
+                    mixprec_copy_(block + i * 16 * size, from, 16 * size);
                 else
-                    mixprec_copy_((char *)block + i * 16 * size, from, columns * size);
+                    mixprec_copy_(block + i * 16 * size, from, columns * size);
             }
             for (j = 0; j < columns; j++) {
                 char *to = (char *)d->c + ((inner + j) * d->ldc + outer) * size;
                 for (i = outer > inner + j ? 0 : inner + j + 1 - outer; i < rows; i++)
-                    mixprec_copy_(to + i * size, (const char *)block + (i * 16 + j) * size, size);
+                    mixprec_copy_(to + i * size, block + (i * 16 + j) * size, size);
             }
         }
     }
 }
 static void mixprec_gemm_mirror_(const mixprec_gemm_desc *d, size_t row, size_t rows, size_t column, size_t columns) {
+    char block[16 * 16 * 8]; /* of the widest type */
     switch (mixprec_size_of_(d->c_type)) {
-    case 1: mixprec_gemm_mirror_as_(d, row, row + rows, column, column + columns, 1); break;
-    case 2: mixprec_gemm_mirror_as_(d, row, row + rows, column, column + columns, 2); break;
-    case 4: mixprec_gemm_mirror_as_(d, row, row + rows, column, column + columns, 4); break;
-    default: mixprec_gemm_mirror_as_(d, row, row + rows, column, column + columns, 8); break;
+    case 1: mixprec_gemm_mirror_as_(d, block, row, row + rows, column, column + columns, 1); break;
+    case 2: mixprec_gemm_mirror_as_(d, block, row, row + rows, column, column + columns, 2); break;
+    case 4: mixprec_gemm_mirror_as_(d, block, row, row + rows, column, column + columns, 4); break;
+    default: mixprec_gemm_mirror_as_(d, block, row, row + rows, column, column + columns, 8); break;
     }
 }
 
@@ -12790,9 +12795,8 @@ static void mixprec_gemm_few_widen_(const mixprec_gemm_plan_ *plan, const mixpre
                             columns, rows, 0);
     for (i = 0; i < rows; i++, to += line) {
         const void *from = mixprec_element_(d->b, d->b_type, d->ldb, k + i, column);
-        const char *next = mixprec_element_(d->b, d->b_type, d->ldb, k + rows + i, column);
         for (j = 0; j < bytes; j += 64)
-            MIXPREC_FETCH_((uintptr_t)next + j);
+            MIXPREC_FETCH_((uintptr_t)from + rows * d->ldb * mixprec_size_of_(d->b_type) + j);
         if (narrow)
             continue;
         if (plan->wide)
@@ -16413,7 +16417,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->whole.row = d->row_begin;
     plan->whole.row_end = d->row_end ? d->row_end : d->m;
     plan->whole.column_end = d->n;
-    plan->tasks = d->parallel_for && d->threads ? d->threads : 1;
+    plan->tasks = d->parallel_for && d->threads ? mixprec_min_(d->threads, MIXPREC_TASKS_) : 1;
     if (batch >= plan->tasks)
         plan->split = MIXPREC_SPLIT_BATCH_;
     else if (plan->whole.row_end - plan->whole.row <= 4 * plan->kernels->tile_rows)
@@ -16727,7 +16731,8 @@ static int mixprec_is_plain_(const mixprec_gemm_desc *d) {
    which are 1 and 0. Returns 0, having done nothing, for any other, and for all that is wrong. */
 MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_isa isa) {
     const mixprec_kernels_ *kernels = mixprec_kernels_of_(isa);
-    const size_t m = d->m, n = d->n, k = d->k, most = (size_t)1 << 16; /* from row to row: no size overflows */
+    const size_t m = d->m, n = d->n, k = d->k;
+    const size_t most = (size_t)1 << (sizeof(size_t) > 4 ? 16 : 14); /* from row to row: no size overflows */
     const size_t larger = m > n ? m : n, smaller = mixprec_min_(m, n);
     mixprec_small_ s;
     size_t c_bytes;

@@ -2089,7 +2089,7 @@ static void test_empty(void) {
     }
 }
 
-/* More tasks than 65,536, of more products: on 32 bits their product overflows. */
+/* More threads than there are tasks at most: times the number of products they would overflow 32 bits. */
 static void test_many_tasks(void) {
     enum { BATCH = 150000 };
     static float ones[BATCH], products[BATCH];
@@ -2107,8 +2107,14 @@ static void test_many_tasks(void) {
     d.threads = 100000;
     d.parallel_for = backwards;
     d.parallel_context = &tasks_seen;
+    tasks_seen = 0;
     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
     CHECK(!memcmp(products, ones, sizeof ones), "not all of them are computed");
+    CHECK(tasks_seen == 4096, "%zu tasks", tasks_seen);
+    d.threads = SIZE_MAX;
+    memset(products, 0, sizeof products);
+    CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+    CHECK(!memcmp(products, ones, sizeof ones), "not all of them are computed by as many tasks as there are");
 }
 
 int main(int argc, char **argv) {
