@@ -163,8 +163,8 @@ typedef struct mixprec_cuda_gemm_options {
 } mixprec_cuda_gemm_options;
 
 /* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is
-   MIXPREC_ERR_DTYPE. Two operands of 16 bits, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores, on
-   sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
+   MIXPREC_ERR_DTYPE. Two operands of f16, of bf16, of 8-bit floats (mixed as you like) or of i8 run on Tensor Cores,
+   on sm_75 all but bf16; fp8 is decoded to fp16, exactly. i8 is summed in int32, which is exact for k < 131072, then
    rounded once to fp32; i8 with any other dtype is MIXPREC_ERR_DTYPE. Everything else, f32 above all, takes
    MIXPREC_CUDA_PATH_EXACT, i8 of larger k, too. 16-byte aligned matrices, with leading dimensions that are multiples of
    16 bytes, are far faster; of i8 and 8-bit floats A^T B^T on mma.sync is slower than the other layouts, of i8 on
@@ -219,8 +219,8 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
    fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
-   sizes alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else
-   MIXPREC_ERR_WORKSPACE. */
+   sizes and on the architecture compiled for alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte
+   aligned, else MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                   void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
@@ -1874,6 +1874,10 @@ static __host__ __device__ __forceinline__ bool mixprec_cuda_is_clip_(float clip
     const uint32_t bits = mixprec_cuda_bits_(clip);
     return bits < 0x7F800000u || bits == 0x80000000u;
 }
+static __host__ __device__ __forceinline__ bool mixprec_cuda_is_hyperparameter_(double x) {
+    const uint64_t bits = mixprec_cuda_bits64_(x);
+    return bits < (uint64_t)0x7FF << 52 || bits == (uint64_t)1 << 63;
+}
 /* Counts the step, unless it is skipped, and leaves its constants. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *state, float inverse_scale, float clip,
                                                 double *rate, const mixprec_cuda_step &device) {
@@ -1885,7 +1889,7 @@ MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *st
         *rate = *device.learning_rate;
     state->now_.skip = (device.found_inf && *device.found_inf) ||
                        mixprec_cuda_bits_(inverse_scale) - 1u >= 0x7F7FFFFFu || !mixprec_cuda_is_clip_(clip) ||
-                       mixprec_cuda_bits64_(*rate) >= (uint64_t)0x7FF << 52;
+                       !mixprec_cuda_is_hyperparameter_(*rate);
     state->now_.inverse_scale = inverse_scale;
     state->now_.clip = clip;
     if (!state->now_.skip)
@@ -2175,7 +2179,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                               : mixprec_cuda_float_(mixprec_cuda_widen_(mixprec_cuda_layout_(dtype).max_code,
                                                                         mixprec_cuda_layout_(dtype)));
     if (!history || s->history_length - 1 >= 0x7FFFFFFFu || s->margin < -64 || s->margin > 64 || dtype == MIXPREC_F32 ||
-        dtype == MIXPREC_E2M1 || max == 0)
+        max == 0)
         return;
     for (uint32_t i = threadIdx.x; i < (s->most_recent ? 1 : length); i += MIXPREC_CUDA_THREADS_) {
         uint32_t bits = mixprec_cuda_bits_(i ? history[i] : amax) & 0x7FFFFFFFu;
@@ -4769,7 +4773,10 @@ mixprec_status mixprec_cuda_clip(const mixprec_cuda_tensor *list, size_t count, 
         return MIXPREC_ERR_NULL;
     if (mixprec_f32_bits_(max_norm) - 1 >= 0x7F7FFFFFu)
         return MIXPREC_ERR_SCALE;
-    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, type, type, norm, sizeof *norm));
+    MIXPREC_CUDA_TRY_(mixprec_cuda_check_tensors_(list, count, type, type, NULL, 0));
+    for (size_t i = 0; i < count; i++) /* norm is only read, and may lie in what is only read */
+        if (mixprec_cuda_overlap_(list[i].dst, list[i].n * mixprec_cuda_size_(type), norm, sizeof *norm))
+            return MIXPREC_ERR_OVERLAP;
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(norm, sizeof *norm));
     return mixprec_cuda_run_list_(op, list, count, 0, 0, stream);
 }
@@ -4865,9 +4872,8 @@ mixprec_status mixprec_cuda_quantize_blocks(const mixprec_cuda_quantized_blocks 
 
 /* ---- optimisers ---- */
 
-/* Finite and at least 0, by the bits. */
-static bool mixprec_cuda_is_hyperparameter_(double x) {
-    return mixprec_f64_bits_(x) < (uint64_t)0x7FF << 52;
+static bool mixprec_cuda_is_beta_(double x) {
+    return mixprec_cuda_is_hyperparameter_(x) && x < 1;
 }
 
 /* The checks of mixprec_sgd_step and mixprec_adam_step, `moments` being how many arrays of them are needed. */
@@ -4945,10 +4951,10 @@ mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_param
     bool momentum;
     if (!sgd)
         return MIXPREC_ERR_NULL;
-    momentum = mixprec_f64_bits_(sgd->momentum) != 0;
+    momentum = mixprec_f64_bits_(sgd->momentum) << 1 != 0;
     if (!mixprec_cuda_is_hyperparameter_(sgd->learning_rate) || !mixprec_cuda_is_hyperparameter_(sgd->momentum) ||
         !mixprec_cuda_is_hyperparameter_(sgd->dampening) || !mixprec_cuda_is_hyperparameter_(sgd->weight_decay) ||
-        (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) != 0)))
+        (sgd->nesterov && (!momentum || mixprec_f64_bits_(sgd->dampening) << 1 != 0)))
         return MIXPREC_ERR_OPTIMIZER;
     return mixprec_cuda_step_<false>(mixprec_cuda_begin_sgd_, *sgd, list, count, momentum, inverse_scale, clip,
                                      found_inf, state, device, stream);
@@ -4961,9 +4967,8 @@ mixprec_status mixprec_cuda_adam_step(const mixprec_adam *adam, const mixprec_pa
     if (!adam)
         return MIXPREC_ERR_NULL;
     if (!mixprec_cuda_is_hyperparameter_(adam->learning_rate) || !mixprec_cuda_is_hyperparameter_(adam->epsilon) ||
-        !mixprec_cuda_is_hyperparameter_(adam->weight_decay) ||
-        mixprec_f64_bits_(adam->beta1) >= (uint64_t)1023 << 52 ||
-        mixprec_f64_bits_(adam->beta2) >= (uint64_t)1023 << 52)
+        !mixprec_cuda_is_hyperparameter_(adam->weight_decay) || !mixprec_cuda_is_beta_(adam->beta1) ||
+        !mixprec_cuda_is_beta_(adam->beta2))
         return MIXPREC_ERR_OPTIMIZER;
     return mixprec_cuda_step_<true>(mixprec_cuda_begin_adam_, *adam, list, count, 2, inverse_scale, clip, found_inf,
                                     state, device, stream);
@@ -5246,7 +5251,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     int kind = -1;
     cudaFuncAttributes attributes;
     bool along_k, wmma, wgmma, has_wgmma, reads_operands, may_wgmma, wants_wgmma, large = false, simple;
-    size_t tiles_m, tiles_n, tiles, depth, splits = 1, rows, most;
+    size_t tiles_m, tiles_n, tiles, work, depth, splits = 1, rows, most;
     if (!options)
         options = &none;
     if (!mixprec_cuda_are_gemm_types_(d.a_type, d.b_type, d.c_type))
@@ -5287,6 +5292,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         d.stride_a = d.stride_b = d.stride_c = 0;
     else if (!d.stride_c)
         d.stride_c = d.m * d.ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
+    d.stride_a = d.a_array ? 0 : d.stride_a;
+    d.stride_b = d.b_array ? 0 : d.stride_b;
+    d.stride_c = d.c_array ? 0 : d.stride_c;
     most = d.stride_a > d.stride_b ? d.stride_a : d.stride_b;
     most = most > d.stride_c ? most : d.stride_c;
     if (most > SIZE_MAX / 32 / plan->batch || plan->batch > SIZE_MAX / 32 / sizeof(void *))
@@ -5376,7 +5384,9 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         plan->shared = MIXPREC_CUDA_WMMA_BYTES_;
     } else if (wgmma) {
         /* a tile of half the columns is taken to need 5 / 8 of the time: not measured */
-        size_t row_tiles = (rows + 127) / 128 * plan->batch, count = (size_t)device.multiprocessors;
+        size_t row_tiles = (rows + 127) / 128, count = (size_t)device.multiprocessors;
+        most = SIZE_MAX / 16 / (row_tiles * ((d.n + 127) / 128) + 1); /* of which nothing wraps */
+        row_tiles *= plan->batch < most ? plan->batch : most;
         large = (row_tiles * ((d.n + 255) / 256) + count - 1) / count * 8 <=
                 (row_tiles * ((d.n + 127) / 128) + count - 1) / count * 5;
         plan->kernel = large ? mixprec_cuda_wgmma_kernel_<256>(kind, g->a.k_step != 1, g->b.k_step != 1)
@@ -5404,6 +5414,8 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     if (tiles_m > INT32_MAX / 2 || (tiles_m && tiles_n > INT32_MAX / 2 / tiles_m)) /* 2: clusters round up */
         return MIXPREC_ERR_SIZE;
     tiles = tiles_m * tiles_n;
+    /* more products than multiprocessors are as good as that many, and the number of tiles does not wrap */
+    work = tiles * (plan->batch < (size_t)device.multiprocessors ? plan->batch : (size_t)device.multiprocessors);
     g->tiles_m = (uint32_t)tiles_m, g->tiles_n = (uint32_t)tiles_n;
 
     plan->needed = 0;
@@ -5425,14 +5437,14 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
                          : kind >= MIXPREC_CUDA_E4M3_E4M3_                       ? 8
                                                                                  : 12;
     plan->may_halve = wgmma && !large && !options->split_k && d.k / depth >= least && MIXPREC_CUDA_HAS_MAPS_ &&
-                      tiles * plan->batch <= (size_t)device.multiprocessors / 2 && boxed &&
+                      work <= (size_t)device.multiprocessors / 2 && boxed &&
                       (as_they_are || plan->copies[0].bytes + plan->copies[1].bytes <= room) &&
                       mixprec_cuda_ends_in_place_(*g, plan->decodes, &simple);
     /* k is split to give every multiprocessor a tile, in parts that are worth it. int32 sums cannot be. */
     if (kind >= 0 && kind != MIXPREC_CUDA_S8_ && tiles && d.k) {
         size_t parts = options->split_k;
-        if (!parts && tiles * plan->batch < (size_t)device.multiprocessors) {
-            parts = (size_t)device.multiprocessors / (tiles * plan->batch);
+        if (!parts && work < (size_t)device.multiprocessors) {
+            parts = (size_t)device.multiprocessors / work;
             parts = parts < d.k / (8 * depth) ? parts : d.k / (8 * depth);
             parts = parts < 32 ? parts : 32;
             /* the second kernel is taken to need as long as 16 steps of k: not measured by itself */
@@ -5575,7 +5587,15 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
     workspace = (char *)desc->workspace;
-    most = left < plan.bytes ? left : plan.bytes;
+    splits = g.splits > 1 && left >= plan.needed + plan.partial;
+    most = splits ? plan.partial : 0;
+    /* what the kernel needs has room beside the sums; then what only makes it faster, if there is room for it */
+    for (int pass = 0; pass < 2; pass++)
+        for (mixprec_cuda_copy_ &copy : plan.copies)
+            if (copy.transposed == (pass == 0)) {
+                copy.bytes = left - most < copy.bytes ? 0 : copy.bytes;
+                most += copy.bytes;
+            }
     if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
     for (int i = 0; i < used_count; i++)
@@ -5583,7 +5603,6 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             mixprec_cuda_overlap_(workspace, most, used[i].data,
                                   used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
             return MIXPREC_ERR_OVERLAP;
-    splits = g.splits > 1 && left >= plan.needed + plan.partial;
     if (g.splits > 1 && !splits) {
         if (options && options->split_k > 1)
             return MIXPREC_ERR_WORKSPACE;
@@ -5591,12 +5610,11 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         g.split_depth = g.k;
         plan.chunk = mixprec_cuda_chunk_of_(plan.batch, (size_t)g.tiles_m * g.tiles_n, 1);
     }
-    /* first what the kernel needs, then the sums, then what only makes it faster */
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < 2; i++) {
             const mixprec_cuda_copy_ &copy = plan.copies[i];
             const mixprec_cuda_operand_ x = i ? g.b : g.a;
-            if (!copy.bytes || copy.transposed != (pass == 0) || left < copy.bytes)
+            if (!copy.bytes || copy.transposed != (pass == 0))
                 continue;
             MIXPREC_CUDA_TRY_(mixprec_cuda_copy_to_(workspace, x, copy, plan.multiprocessors, early, stream));
             early = plan.early;
@@ -5605,12 +5623,10 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             if (!i)
                 mixprec_cuda_use_copy_(&g.a, workspace, copy);
             workspace += copy.bytes;
-            left -= copy.bytes;
         }
         if (pass == 0 && splits) {
             g.partial = (float *)(void *)workspace;
             workspace += plan.partial;
-            left -= plan.partial;
         }
     }
     g.cluster = 1;

@@ -5,9 +5,10 @@
        one, drawn at random: what lacks a __syncthreads reads what was not yet written. Within a warp the lanes run in
        an order drawn anew at each meeting.
      - Shared memory is filled with NaN before each block; its size is that of the launch, and accesses through
-       ldmatrix, cp.async and wmma are checked for bounds and alignment; so is what GEMM reads of global memory. Plain
-       reads find NaN behind the end, too, and plain writes there are found when the block has ended. cp.async fills its
-       target with NaN at once and brings the data no earlier than the wait.
+       ldmatrix, cp.async and wmma are checked for bounds and alignment. Plain reads find NaN behind the end, too, and
+       plain writes there are found when the block has ended. cp.async fills its target with NaN at once and brings the
+       data no earlier than the wait.
+     - Of global memory the reads of mixprec_cuda_read_, cp.async and the copy engine are checked, no others.
      - A warp operation that not all lanes reach, or a barrier that a thread left out, ends the program.
      - The two blocks of a cluster run at the same time. What the copy engine brings fills its target with NaN at once
        and comes at a time that is drawn; it must not be sent to a block that has ended. Who arrives

@@ -100,8 +100,8 @@ static uint32_t code_at(const void *base, mixprec_dtype type, size_t i) {
 static double value_at(const void *base, mixprec_dtype type, size_t i) {
     return mixprec_decode(code_at(base, type, i), type);
 }
-static void put(void *base, mixprec_dtype type, size_t i, double x) {
-    uint32_t code = mixprec_encode(x, type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+static void put(void *base, mixprec_dtype type, size_t i, double x) { /* finite ones saturate */
+    uint32_t code = mixprec_encode(x, type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE_KEEP_INF, 0);
     memcpy((char *)base + i * size_of(type), &code, size_of(type));
 }
 
@@ -1612,11 +1612,6 @@ static void test_gemm_special(void) {
                     put(b, types[t], 3 * n + i, types[t] == MIXPREC_F32 ? info.min_normal : info.min_subnormal);
                 put(a, types[t], 5 * n + 5, info.has_inf ? HUGE_VAL : (double)NAN);
                 put(b, types[t], 7 * n + 9, (double)NAN);
-                if (info.has_inf) { /* put saturates */
-                    uint32_t code =
-                        mixprec_encode(HUGE_VAL, types[t], MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0);
-                    memcpy((char *)a + (5 * n + 5) * size_of(types[t]), &code, size_of(types[t]));
-                }
                 d.m = d.n = d.k = n, d.a = a, d.b = b, d.c = c, d.a_type = d.b_type = types[t], d.c_type = MIXPREC_F32;
                 d.native = types[t] == MIXPREC_F32 && p > 0;
                 d.beta = &zero;
@@ -1756,6 +1751,8 @@ static void test_gemm_arrays(void) { /* pointers to the matrices of a batch; 16-
 #endif
         for (l = 0; l < count; l++)
             memset(z[l].data, 0xFF, z[l].bytes);
+        if (wgmma) /* with arrays no stride counts */
+            d.stride_a = d.stride_b = d.stride_c = SIZE_MAX / 8;
         OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
         for (l = 0; l < count; l++) {
             void *before = malloc(z[l].bytes);
@@ -2122,11 +2119,50 @@ static void test_gemm_room(void) {
     d.workspace_size = copy + sums - 1;
     if (here)
         CHECK(mixprec_cuda_gemm_ex(&d, &options, NULL) == MIXPREC_ERR_WORKSPACE, "no room for the sums asked for");
+    /* a copy of A, or sums: only where there is room for it does it matter where the workspace lies */
+    for (const size_t small_k : {(size_t)24, k}) {
+        const size_t small = 16;
+        void *const bad[2] = {workspace + 8, c};
+        d = {};
+        d.m = d.n = small, d.k = small_k, d.lda = small_k == k ? k : k + 1, d.a = a, d.b = b, d.c = c;
+        d.a_type = d.b_type = MIXPREC_BF16, d.c_type = MIXPREC_F32;
+        OK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes));
+        CHECK(!here || bytes, "k %zu: no workspace", small_k);
+        OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+        memcpy(want, c, small * small * 4);
+        for (int i = 0; i < 2 && bytes; i++) {
+            d.workspace = bad[i], d.workspace_size = bytes;
+            CHECK(mixprec_cuda_gemm_ex(&d, NULL, NULL) == (i ? MIXPREC_ERR_OVERLAP : MIXPREC_ERR_WORKSPACE),
+                  "k %zu: a bad workspace is used", small_k);
+            d.workspace_size = bytes - 1;
+            memset(c, 0xFF, small * small * 4);
+            OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+            CHECK(!memcmp(c, want, small * small * 4), "k %zu, too small a workspace: wrong", small_k);
+        }
+    }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
 #endif
     free(want);
     release(a), release(b), release(c), release(workspace);
+}
+
+/* 2^64 tiles, which is 0 if it wraps: more than enough, so nothing is split. */
+static void test_gemm_vast(void) {
+    mixprec_gemm_desc d = {};
+    d.m = 2048, d.n = 8192, d.k = 64, d.batch = (size_t)1 << 55, d.stride_c = 1;
+    d.a_type = d.b_type = MIXPREC_F16, d.c_type = MIXPREC_F32;
+    for (int wgmma = 0; wgmma < 2; wgmma++) {
+        size_t bytes = 1;
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, wgmma != 0);
+#endif
+        OK(mixprec_cuda_gemm_workspace(&d, NULL, &bytes));
+        CHECK(bytes == 0, "%zu bytes", bytes);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
 }
 
 /* Which copies pay, as measured on an H200: what the query asks for tells. */
@@ -2330,6 +2366,14 @@ static void test_norm(void) {
         release(norm);
         release(workspace);
     }
+    /* the norm may lie in what is only read */
+    float *x = (float *)memory(64), factor = mixprec_clip_coefficient(5, 2);
+    mixprec_cuda_tensor apart = {x + 4, x, 3};
+    x[0] = 3, x[1] = 5, x[2] = 4;
+    OK(mixprec_cuda_clip(&apart, 1, MIXPREC_F32, x + 1, 2, NULL));
+    for (t = 0; t < 3; t++)
+        CHECK(x[4 + t] == rounded(x[t] * factor), "clipped element %d, the norm in src: %g", t, (double)x[4 + t]);
+    release(x);
 }
 
 static void test_clip_coefficient(void) {
@@ -2470,7 +2514,7 @@ static void test_quantize(void) {
         }
         if (type != MIXPREC_E4M3) { /* what is special: Inf saturates, NaN stays */
             put((void *)list[0].src, type, 1, (double)NAN);
-            put((void *)list[4].src, type, 2, type == MIXPREC_F16 ? 65504 : 5e4);
+            put((void *)list[4].src, type, 2, HUGE_VAL);
         }
         OK(mixprec_cuda_quantize(list, 12, to, type, NULL));
         for (i = 0; i < 12; i++) { /* the CPU's bits */
@@ -2596,9 +2640,10 @@ static void test_delayed_scaling(void) {
     size_t i, j;
     int step;
     for (i = 0; i < COUNT; i++) {
-        static const mixprec_dtype types[] = {MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F16, MIXPREC_I8, MIXPREC_E4M3FNUZ};
+        static const mixprec_dtype types[] = {MIXPREC_E4M3, MIXPREC_E5M2,     MIXPREC_F16,
+                                              MIXPREC_I8,   MIXPREC_E4M3FNUZ, MIXPREC_E2M1};
         size_t length = lengths[i % 9];
-        CHECK(mixprec_delayed_scaling_init(&host[i], types[i % 5], (float *)malloc(length * 4), length) == MIXPREC_OK,
+        CHECK(mixprec_delayed_scaling_init(&host[i], types[i % 6], (float *)malloc(length * 4), length) == MIXPREC_OK,
               "init");
         host[i].margin = i % 7 == 3 ? 64 : i % 7 == 5 ? -64 : (int)(i % 3);
         host[i].most_recent = i % 4 == 2;
@@ -2691,6 +2736,15 @@ static void run_optimizer(int trial) {
         else
             sgd_options.dampening = 0.3;
     }
+    if (trial % 5 == 1) { /* -0 is as good as 0 */
+        double *zeros[] = {&sgd_options.momentum, &sgd_options.dampening, &sgd_options.weight_decay,
+                           &adam_options.weight_decay};
+        for (double *zero : zeros)
+            *zero = *zero == 0 ? -0.0 : *zero;
+        adam_options.beta1 = trial == 11 ? -0.0 : adam_options.beta1;
+        adam_options.beta2 = trial == 21 ? -0.0 : adam_options.beta2;
+        adam_options.epsilon = trial == 1 ? -0.0 : adam_options.epsilon;
+    }
     memset(device, 0, sizeof device);
     for (i = 0; i < 3; i++) {
         mixprec_parameter *d = &device[i], *h = &host[i];
@@ -2742,7 +2796,7 @@ static void run_optimizer(int trial) {
             if (round == 4 && trial % 7 == 6)
                 put((void *)device[i].grad, device[i].grad_type, lengths[i] / 2, (double)NAN);
         }
-        values[0] = inverse, values[1] = clip, *found = 0, *rate = 1e-2 * round;
+        values[0] = inverse, values[1] = clip, *found = 0, *rate = trial % 5 == 1 && round == 4 ? -0.0 : 1e-2 * round;
         if (trial % 4 > 1) { /* from the device */
             step.inverse_scale = values, step.clip = values + 1, step.found_inf = found, step.learning_rate = rate;
             adam_options.learning_rate = sgd_options.learning_rate = *rate;
@@ -3391,6 +3445,7 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, activations", test_gemm_activations},
         {"cuda: GEMM, when copies pay", test_gemm_copies_pay},
         {"cuda: GEMM, room for copies that pay", test_gemm_room},
+        {"cuda: GEMM, a vast batch", test_gemm_vast},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
