@@ -92,33 +92,32 @@ int bench_paths(mixprec_isa paths[4]) {
 
 static struct {
     pthread_mutex_t mutex;
-    pthread_cond_t start, done;
-    int helpers, running, generation;
+    pthread_cond_t done, start[BENCH_MAX_THREADS]; /* one for each: a call wakes no more helpers than it needs */
+    int helpers, running, called[BENCH_MAX_THREADS];
     void (*work)(void *context, size_t begin, size_t end);
     void *context;
     size_t bounds[BENCH_MAX_THREADS + 1];
-} pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0, NULL, NULL, {0}};
+} pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
 
 #ifdef __linux__
 static cpu_set_t all_cores;
 #endif
 
 static void *helper_main(void *argument) {
-    int index = (int)(size_t)argument, seen = 0;
+    int index = (int)(size_t)argument;
 #ifdef __linux__
     sched_setaffinity(0, sizeof(all_cores), &all_cores); /* it inherited the main thread's pin */
 #endif
     for (;;) {
         size_t begin, end;
         pthread_mutex_lock(&pool.mutex);
-        while (pool.generation == seen)
-            pthread_cond_wait(&pool.start, &pool.mutex);
-        seen = pool.generation;
+        while (!pool.called[index])
+            pthread_cond_wait(&pool.start[index], &pool.mutex);
+        pool.called[index] = 0;
         begin = pool.bounds[index];
         end = pool.bounds[index + 1];
         pthread_mutex_unlock(&pool.mutex);
-        if (begin < end)
-            pool.work(pool.context, begin, end);
+        pool.work(pool.context, begin, end);
         pthread_mutex_lock(&pool.mutex);
         if (--pool.running == 0)
             pthread_cond_signal(&pool.done);
@@ -131,29 +130,34 @@ void bench_parallel(int threads, size_t n, size_t grain, void (*work)(void *cont
                     void *context) {
     size_t blocks = (n + grain - 1) / grain;
     int i;
-    if (threads <= 1 || blocks <= 1) {
+    if ((size_t)threads > blocks)
+        threads = (int)blocks;
+    if (threads <= 1) {
         work(context, 0, n);
         return;
     }
     pthread_mutex_lock(&pool.mutex);
     while (pool.helpers < threads - 1) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, helper_main, (void *)(size_t)(pool.helpers + 1))) {
+        if (pthread_cond_init(&pool.start[pool.helpers + 1], NULL) ||
+            pthread_create(&thread, NULL, helper_main, (void *)(size_t)(pool.helpers + 1))) {
             fprintf(stderr, "bench: cannot start a thread\n");
             exit(1);
         }
         pthread_detach(thread);
         pool.helpers++;
     }
-    for (i = 0; i <= pool.helpers + 1; i++) {
-        size_t block = i < threads ? blocks * (size_t)i / (size_t)threads : blocks;
+    for (i = 0; i <= threads; i++) {
+        size_t block = blocks * (size_t)i / (size_t)threads;
         pool.bounds[i] = block * grain < n ? block * grain : n;
     }
     pool.work = work;
     pool.context = context;
-    pool.running = pool.helpers;
-    pool.generation++;
-    pthread_cond_broadcast(&pool.start);
+    pool.running = threads - 1;
+    for (i = 1; i < threads; i++) {
+        pool.called[i] = 1;
+        pthread_cond_signal(&pool.start[i]);
+    }
     pthread_mutex_unlock(&pool.mutex);
     work(context, 0, pool.bounds[1]);
     pthread_mutex_lock(&pool.mutex);
@@ -375,7 +379,8 @@ static const char usage[] =
     "  --threads N    with N threads (1 to 256); default 1, pinned to a core\n"
     "  --seconds S    time for one figure (0.001 to 60); default 0.13, with --quick 0.03\n"
     "  --help         this text\n"
-    "Writes results.csv, results.json and report.html beside the program.\n";
+    "Writes results.csv, results.json and report.html beside the program; into the current directory when it was\n"
+    "found through PATH.\n";
 
 static void bad_option(const char *what, const char *argument) {
     fprintf(stderr, "bench: %s '%s'; see --help\n", what, argument);
@@ -425,30 +430,61 @@ static void parse(int argc, char **argv) {
         bench_option.seconds = 0.03;
 }
 
+static const struct {
+    const char *name;
+    void (*write)(FILE *file);
+} reports[] = {{"results.csv", bench_write_csv}, {"results.json", bench_write_json}, {"report.html", bench_write_html}};
+
+static void path_of(const char *program, const char *name, char path[4096]) {
+    const char *slash = strrchr(program, '/');
+    snprintf(path, 4096, "%.*s%s", slash ? (int)(slash - program + 1) : 0, program, name);
+}
+
+static void cannot_write(const char *path) {
+    fprintf(stderr, "bench: cannot write %s: %s\n", path, strerror(errno));
+    exit(1);
+}
+
+/* Before the work; what is there stays as it is. */
+static void check_report(const char *program, const char *name) {
+    char path[4096];
+    FILE *file;
+    int is_new;
+    path_of(program, name, path);
+    is_new = access(path, F_OK) != 0;
+    file = fopen(path, "a");
+    if (!file)
+        cannot_write(path);
+    fclose(file);
+    if (is_new)
+        remove(path);
+}
+
 static void write_report(const char *program, const char *name, void (*write)(FILE *file)) {
     char path[4096];
-    const char *slash = strrchr(program, '/');
     FILE *file;
-    int failed = 1;
-    snprintf(path, sizeof(path), "%.*s%s", slash ? (int)(slash - program + 1) : 0, program, name);
+    int failed;
+    path_of(program, name, path);
     file = fopen(path, "w");
-    if (file) {
-        write(file);
-        failed = ferror(file);
-        failed |= fclose(file);
-    }
-    if (failed) {
-        fprintf(stderr, "bench: cannot write %s: %s\n", path, strerror(errno));
-        exit(1);
-    }
+    if (!file)
+        cannot_write(path);
+    write(file);
+    failed = ferror(file);
+    failed |= fclose(file);
+    if (failed)
+        cannot_write(path);
     printf("  %s\n", path);
 }
 
 int main(int argc, char **argv) {
+    int i;
     parse(argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     bench_restart_for_peers(argv);
+    for (i = 0; i < COUNT_OF(reports); i++)
+        check_report(argv[0], reports[i].name);
     program_start = bench_now();
+    bench_identify();
     pin();
     bench_limits();
     bench_formats();
@@ -460,8 +496,7 @@ int main(int argc, char **argv) {
     if (!cases_wanted)
         bad_option("no case matches --filter", bench_option.filter);
     printf("\n%.0f seconds. Written:\n", bench_now() - program_start);
-    write_report(argv[0], "results.csv", bench_write_csv);
-    write_report(argv[0], "results.json", bench_write_json);
-    write_report(argv[0], "report.html", bench_write_html);
+    for (i = 0; i < COUNT_OF(reports); i++)
+        write_report(argv[0], reports[i].name, reports[i].write);
     return 0;
 }

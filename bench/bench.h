@@ -153,7 +153,7 @@ void bench_streams(const char *suite, const char *title, const bench_stream *row
 typedef struct bench_peer {
     const char *name, *core; /* "OpenBLAS", and which of its kernels it chose */
     mixprec_dtype dtype;     /* of A and B; C is f64 for f64, else f32 */
-    /* C = A op(B), rows without gaps; returns 0 when it cannot. The library uses bench_option.threads threads. */
+    /* C = A op(B), rows without gaps; returns 0 when it can. The library uses bench_option.threads threads. */
     int (*gemm)(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c);
 } bench_peer;
 
@@ -178,6 +178,7 @@ void bench_restart_for_peers(char **argv);
 
 /* ---- the rooms, and the reports ---- */
 
+void bench_identify(void); /* before the program is pinned: it counts the cores */
 void bench_limits(void);
 void bench_formats(void);
 void bench_convert(void);

@@ -9,7 +9,8 @@ ifeq ($(NVCC),)
 	@echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no nvcc"
 else
 	@mkdir -p $(BUILD)/bench
-	@if nvidia-smi -L 2>/dev/null | grep -q GPU; then $(MAKE) -s $(BUILD)/bench/bench_cuda && \
+	@if printf 'int main() { int count; return cudaGetDeviceCount(&count) || !count; }\n' | \
+	$(NVCC) -x cu -o $(BUILD)/bench/probe_gpu - && $(BUILD)/bench/probe_gpu; then $(MAKE) -s $(BUILD)/bench/bench_cuda && \
 	$(BUILD)/bench/bench_cuda --out $(BUILD)/bench/cuda $(BENCH_ARGS); \
 	else echo "SKIP  bench-cuda: NOTHING WAS MEASURED: no GPU here"; fi
 endif

@@ -538,7 +538,7 @@ void bench_write_html(FILE *file) {
         file, "convert", directions, direction_labels, 7, "Conversion",
         "Arrays that live in the first cache, in the second and in memory. The line is a loop that only loads and"
         " stores as many bytes, in vectors of up to the path's width, the fastest: about the most that a conversion"
-        " can reach."
+        " can reach. In memory it can pass the line, for what is written around the caches is not read first."
         " Each panel has its own axis.");
     write_streams(file, "scaler", unscale, unscale_labels, 1, "Unscaling gradients",
                   "Gradients of each format, multiplied by the"

@@ -10,13 +10,18 @@
    Every number that a real program would keep in low precision is kept in it: weights, activations and gradients have
    the storage type of their mode. What PyTorch's autocast keeps in fp32 is fp32: the transformer's residual stream,
    normalisation and its parameters, embeddings, what is inside softmax and the loss. */
+#ifdef __linux__
+#define _GNU_SOURCE /* sched_getaffinity */
+#else
 #define _POSIX_C_SOURCE 200809L
+#endif
 #define MIXPREC_IMPLEMENTATION
 #include "train.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -865,7 +870,7 @@ static void train(train_result *result, const mode *m, const task *t) {
     result->val_loss = validate(&r, VALIDATION, &result->val_acc);
     result->steps[result->points] = step;
     result->losses[result->points++] = validate(&r, CURVE, NULL);
-    result->ms_per_step = timed ? 1000 * time / timed : 0;
+    result->ms_per_step = timed ? 1000 * time / timed : (double)NAN;
     result->flushed = r.nonzero > 0 ? r.flushed / r.nonzero : 0;
     result->bytes = r.bytes;
     finish(&r);
@@ -945,10 +950,13 @@ static const char help[] =
     "                 out: accumulated-real, which runs all 1,024 micro-batches of a step (accumulated-1024 runs one\n"
     "                 in the place of all; some ten minutes on two cores), and accumulated-small, the same model\n"
     "                 with one in the place of all\n"
-    "  --mode NAME    only this mode, and fp32 to compare with; a mode is a line of the table\n"
-    "  --steps N      of each run; default 300 (accumulated-real and accumulated-small: 32)\n"
-    "  --seeds N      runs of each mode; default 3, at most 20\n"
-    "  --threads N    runs at a time; default: the number of cores\n"
+    "  --mode NAME    only this mode, and fp32 to compare with: fp32, fp16-unscaled, fp16-static, fp16-dynamic, bf16,\n"
+    "                 bf16-pure-nearest, bf16-pure-stochastic, bf16-pure-kahan, fp8-current, fp8-delayed,\n"
+    "                 fp8-unscaled\n"
+    "  --steps N      of each run (1 to 1000000); default 300 (accumulated-real and accumulated-small: 32); up to 15\n"
+    "                 the time of a step is not known\n"
+    "  --seeds N      runs of each mode (1 to 20); default 3\n"
+    "  --threads N    runs at a time (1 to 256); default: the number of cores that it may use\n"
     "  --help         this text\n";
 
 static int number(const char *name, const char *text, long most) {
@@ -956,9 +964,22 @@ static int number(const char *name, const char *text, long most) {
     long value;
     errno = 0;
     value = strtol(text, &end, 10);
-    if (errno || *text == 0 || *end || value < 1 || value > most)
-        fail("%s takes a whole number from 1 on", name);
+    if (errno || *text == 0 || *end || value < 1 || value > most) {
+        char message[96];
+        snprintf(message, sizeof message, "%s takes a whole number from 1 to %ld", name, most);
+        fail("%s", message);
+    }
     return (int)value;
+}
+
+static int usable_cores(void) { /* taskset and containers leave fewer than there are */
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef __linux__
+    cpu_set_t usable;
+    if (!sched_getaffinity(0, sizeof usable, &usable))
+        cores = CPU_COUNT(&usable);
+#endif
+    return cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
 }
 
 static void read_options(int argc, char **argv) {
@@ -997,27 +1018,34 @@ static void read_options(int argc, char **argv) {
     for (i = 0, known = !option.mode; i < MODE_COUNT; i++)
         known |= option.mode && !strcmp(option.mode, modes[i].name);
     if (!known)
-        fail("unknown mode %s", option.mode);
-    if (!option.threads) {
-        long cores = sysconf(_SC_NPROCESSORS_ONLN);
-        option.threads = cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
-    }
+        fail("unknown mode %s (see --help)", option.mode);
+    if (!option.threads)
+        option.threads = usable_cores();
 }
 
-static FILE *open_output(const char *name) {
-    char path[4096];
-    FILE *file;
-    if (snprintf(path, sizeof path, "%s/%s", option.out, name) >= (int)sizeof path)
+static void path_of(const char *name, char path[4096]) {
+    if (snprintf(path, 4096, "%s/%s", option.out, name) >= 4096)
         fail("%s is too long a path", option.out);
-    file = fopen(path, "w");
+}
+
+static FILE *open_output(const char *path, const char *how) {
+    FILE *file = fopen(path, how);
     if (!file)
         fail("cannot write %s", path);
     return file;
 }
 
+/* Before the work; what is there stays as it is. */
+static void check_output(const char *path) {
+    int is_new = access(path, F_OK) != 0;
+    fclose(open_output(path, "a"));
+    if (is_new)
+        remove(path);
+}
+
 int main(int argc, char **argv) {
     pthread_t threads[256];
-    char about[512];
+    char about[512], csv_path[4096], html_path[4096];
     FILE *csv, *html;
     int i;
     read_options(argc, argv);
@@ -1025,8 +1053,10 @@ int main(int argc, char **argv) {
     plan();
     if (mkdir(option.out, 0777) && errno != EEXIST)
         fail("cannot make the directory %s", option.out);
-    csv = open_output("results.csv"); /* before the work */
-    html = open_output("report.html");
+    path_of("results.csv", csv_path);
+    path_of("report.html", html_path);
+    check_output(csv_path);
+    check_output(html_path);
     snprintf(about, sizeof about,
              "%s: %zu characters for training, %zu for validation, %zu different ones. Adam, cosine schedule; kernels: "
              "%s.",
@@ -1043,10 +1073,12 @@ int main(int argc, char **argv) {
         fprintf(stderr, "\r%-79s\r", "");
     compare_with_fp32();
     train_write_table(stdout, results, result_count);
+    csv = open_output(csv_path, "w");
+    html = open_output(html_path, "w");
     train_write_csv(csv, results, result_count);
     train_write_html(html, results, result_count, about);
     if (ferror(csv) || ferror(html) || fclose(csv) || fclose(html))
         fail("cannot write to %s", option.out);
-    printf("\n%s/results.csv, %s/report.html\n", option.out, option.out);
+    printf("\n%s, %s\n", csv_path, html_path);
     return 0;
 }

@@ -15,7 +15,7 @@ typedef struct train_result {
     double val_loss, val_acc, delta_fp32; /* nats per character; share; val_loss minus fp32's of the same seed */
     int skipped;                          /* steps that the loss scaler skipped */
     double flushed;                       /* share of the nonzero gradients that narrowing made zero */
-    double ms_per_step;                   /* of one thread's CPU time */
+    double ms_per_step;                   /* of one thread's CPU time; NaN when all steps were measuring ones */
     size_t bytes;                         /* weights, activations, gradients, optimiser */
     int points, steps[TRAIN_POINTS];
     double losses[TRAIN_POINTS];

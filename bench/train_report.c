@@ -4,13 +4,22 @@
 #include <math.h>
 #include <string.h>
 
+/* Empty, or what stands for it, when nothing was timed. */
+static const char *time_text(double ms, int decimals, const char *otherwise, char text[32]) {
+    if (isnan(ms))
+        return otherwise;
+    snprintf(text, 32, "%.*f", decimals, ms);
+    return text;
+}
+
 void train_write_csv(FILE *file, const train_result *results, int count) {
     int i;
     fprintf(file, "task,mode,seed,val_loss,val_acc,delta_fp32,skipped,flushed,ms_per_step,bytes\n");
     for (i = 0; i < count; i++) {
         const train_result *r = &results[i];
-        fprintf(file, "%s,%s,%d,%.6f,%.6f,%.6f,%d,%.6f,%.3f,%zu\n", r->task, r->mode, r->seed, r->val_loss, r->val_acc,
-                r->delta_fp32, r->skipped, r->flushed, r->ms_per_step, r->bytes);
+        char ms[32];
+        fprintf(file, "%s,%s,%d,%.6f,%.6f,%.6f,%d,%.6f,%s,%zu\n", r->task, r->mode, r->seed, r->val_loss, r->val_acc,
+                r->delta_fp32, r->skipped, r->flushed, time_text(r->ms_per_step, 3, "", ms), r->bytes);
     }
 }
 
@@ -52,13 +61,14 @@ void train_write_table(FILE *file, const train_result *results, int count) {
     int i;
     for (i = 0; i < count;) {
         summary s = summarise(results, count, i);
+        char ms[32];
         if (s.first->task != task) {
             task = s.first->task;
             fprintf(file, "\n%-22s %8s %7s   %26s %8s %8s %8s %8s\n", task, "val loss", "acc",
                     "minus fp32: min mean max", "skipped", "flushed", "ms/step", "KB");
         }
-        fprintf(file, "%-22s %8.4f %6.2f%%   %+8.4f %+8.4f %+8.4f %8.1f %7.2f%% %8.2f %8.0f\n", s.first->mode, s.loss,
-                100 * s.accuracy, s.least, s.mean, s.most, s.skipped, 100 * s.flushed, s.ms,
+        fprintf(file, "%-22s %8.4f %6.2f%%   %+8.4f %+8.4f %+8.4f %8.1f %7.2f%% %8s %8.0f\n", s.first->mode, s.loss,
+                100 * s.accuracy, s.least, s.mean, s.most, s.skipped, 100 * s.flushed, time_text(s.ms, 2, "-", ms),
                 (double)s.first->bytes / 1000);
         i += s.seeds;
     }
@@ -80,12 +90,14 @@ static void write_rows(FILE *file, const train_result *results, int count, const
                   "steps<th>gradients flushed to 0<th>ms per step<th>KB</tr>\n");
     for (i = 0; i < count;) {
         summary s = summarise(results, count, i);
+        char ms[32];
         if (!strcmp(s.first->task, task))
             fprintf(file,
-                    "<tr%s><td>%s<td>%.4f<td>%.1f %%<td>%+.4f<td>%+.4f<td>%+.4f<td>%.1f<td>%.2f %%<td>%.2f<td>%.0f"
+                    "<tr%s><td>%s<td>%.4f<td>%.1f %%<td>%+.4f<td>%+.4f<td>%+.4f<td>%.1f<td>%.2f %%<td>%s<td>%.0f"
                     "</tr>\n",
                     s.mean <= 0.1 ? "" : " class=bad" /* NaN, too */, s.first->mode, s.loss, 100 * s.accuracy, s.mean,
-                    s.least, s.most, s.skipped, 100 * s.flushed, s.ms, (double)s.first->bytes / 1000);
+                    s.least, s.most, s.skipped, 100 * s.flushed, time_text(s.ms, 2, "-", ms),
+                    (double)s.first->bytes / 1000);
         i += s.seeds;
     }
     fprintf(file, "</table>\n");
