@@ -480,7 +480,7 @@ typedef struct mixprec_gemm_desc {
     size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
     mixprec_parallel_for parallel_for; /* NULL: this thread alone */
     void *parallel_context;            /* its first argument */
-    size_t threads;        /* into how many tasks to split at most, and 4096; for one, parallel_for is not called */
+    size_t threads;        /* split into at most so many tasks, and 4096; for one, parallel_for is not called */
     void *workspace;       /* NULL: stack, or the allocator. Any alignment; apart from all else here. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
@@ -2352,19 +2352,19 @@ typedef struct mixprec_kernels_ {
    bytes of each of 4096 rows most were in pages new to the TLB: 1 x 4096 x 4096 of f16 took 2.7 ms on Zen 4, now 1.6,
    f32 3.7 and 2.7. */
 #define MIXPREC_DIRECT_GROUP_(rows) ((size_t)((rows) == 1 ? 2048 : (rows) == 2 ? 1024 : (rows) <= 4 ? 512 : 256))
-    /* For mixprec_gemm_few_: sums += the products of up to as many rows as a panel of A may have, a_step bytes from one
-       k to the next, and panels of 64 bytes of columns of B, b_panel bytes apart and b_step from one k to the next.
-       Rows of sums are ld bytes apart. A chunk may come in parts. */
+    /* For mixprec_gemm_few_: sums, of a chunk as far as it goes and +0 before it, += the products of up to as many rows
+       as a panel of A may have, a_step bytes from one k to the next, and panels of 64 bytes of columns of B, b_panel
+       bytes apart and b_step from one k to the next. Rows of sums are ld bytes apart. */
     void (*few)(size_t rows, size_t panels, size_t depth, const char *a, size_t a_step, const char *b, size_t b_step,
                 size_t b_panel, char *sums, size_t ld, int wide);
-    /* The same for 1, 2 or 4 rows and a B of any type as it lies in memory (of f64 sums are f64): `columns` of it, a
-       multiple of MIXPREC_UNCOPIED_(rows, type). Of two panels, one time that many, the other lies b_panel bytes on.
-       May be NULL. */
+    /* The same for 1, 2 or 4 rows, of e4m3 1 or 2, and rows of a B of any type as they lie in memory (of f64 sums are
+       f64): `columns` of them, a multiple of MIXPREC_UNCOPIED_(rows, type). Where that is more than a panel's 16, the
+       second 16 lie b_panel bytes after the first, and of panels no more are multiplied at once. May be NULL. */
     void (*few_uncopied)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, size_t a_step,
                          const char *b, size_t b_step, size_t b_panel, char *sums, size_t ld);
-    /* The same for a panel of A of 1, 2 or 4 rows, whole chunks but for the end of k, and a B whose rows, `stride`
-       bytes apart, run along k: the first MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each
-       row of sums. */
+    /* To sums, -0 before the first chunk, those of chunks are added: the products of a panel of A of 1, 2 or 4 rows,
+       whole chunks but for the end of k, and a B whose rows, `stride` bytes apart, run along k: the first
+       MIXPREC_ACROSS_VECTORS_ vectors of 32 bytes of `columns`, as many for each row of sums. */
     void (*across)(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a, const char *b,
                    size_t stride, char *sums);
     size_t few_rows[2];                /* by `wide`: up to so many rows, where not `direct`, these two may be used */
@@ -5561,8 +5561,8 @@ MIXPREC_AVX2_ static void mixprec_few_avx2_(size_t rows, size_t panels, size_t d
             MIXPREC_ALL_FEW_AVX2_(MIXPREC_FEW_AVX2_)
 #undef MIXPREC_FEW_AVX2_
         default:
-            mixprec_uncopied_avx2_(rows, wide ? MIXPREC_F64 : MIXPREC_F32, wide ? 8 : 16, depth, a, a_step, b, b_step,
-                                   0, sums, ld);
+            mixprec_uncopied_avx2_(rows, wide ? MIXPREC_F64 : MIXPREC_F32, wide ? 8 : 16 /* a panel */, depth, a,
+                                   a_step, b, b_step, 0, sums, ld);
         }
     }
 }
@@ -11897,7 +11897,7 @@ typedef struct mixprec_gemm_plan_ {
 } mixprec_gemm_plan_;
 
 #define MIXPREC_WHOLE_A_ ((size_t)336 << 10) /* how many elements of A are packed at once, for all of k */
-#define MIXPREC_FEW_WIDTH_ 6                 /* rows of a panel of A where there are few; */
+#define MIXPREC_FEW_WIDTH_ 6                 /* rows of a panel of A where there are few, and B is copied; */
 #define MIXPREC_FEW_DEPTH_ 32                /* how much of k of a packed B is unpacked at a time, */
 #define MIXPREC_FEW_ROWS_ 8                  /* of one in memory, where few rows are to be read at a time, but */
 #define MIXPREC_FEW_BYTES_ 8192              /* long pieces of them, to so many bytes: whole panels, of either; */
@@ -11913,7 +11913,7 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_DOTS_CHUNKS_ 12  /* for `dots`: how many chunks of rows and columns become fp32 at a time */
 #define MIXPREC_DOTS_BYTES_ (4 * MIXPREC_DOTS_CHUNKS_ * MIXPREC_GEMM_KBLOCK + 2 * MIXPREC_ALIGN_)
 
-/* The most tasks: an int holds their number, 64 bits units times it; to cut a triangle takes time for each. */
+/* The most tasks: their number fits an int, products with it 64 bits; to cut a triangle takes time for each. */
 #define MIXPREC_TASKS_ 4096
 
 /* What the tasks share, in units of a product or a tile: *begin, *unit; returns how many. */
@@ -12097,6 +12097,26 @@ static void mixprec_small_of_(mixprec_small_ *s, const mixprec_kernels_ *kernels
     mixprec_small_bytes_(s);
 }
 
+/* Can rows of B serve few rows where they lie? e4m3 takes most of the time of two to unpack: for more a buffer pays. */
+MIXPREC_NOINLINE_ int mixprec_is_uncopied_(const mixprec_kernels_ *kernels, mixprec_dtype type, int trans_b, int wide,
+                                           size_t m) {
+    return kernels->few_uncopied && !trans_b && (type == MIXPREC_F64) == wide && (type != MIXPREC_E4M3 || m <= 2);
+}
+
+/* Does that take less time than to copy B? 8 x 500 x 500 of f32 takes 65 us so, not 103, 2 x 256 x 256 of f16 5.5, not
+   13 (Zen 3). Where one or two rows are left over from fours, narrow elements are unpacked for these, too: there, and
+   for more than 8 rows, only for a B of 128 K elements or more with a k that is not long. */
+static int mixprec_small_uncopied_(const mixprec_small_ *s) {
+    const size_t m = s->m, elements = s->n * s->k;
+    const int narrow = s->b_type != MIXPREC_F32 && !s->wide, fours = m <= 4 || m == 7 || m == 8;
+    if (m < 2 || s->n < 32 || !mixprec_is_uncopied_(s->kernels, s->b_type, s->trans_b, s->wide, m))
+        return 0;
+    if (fours || (m <= 8 && !narrow))
+        return elements >= (size_t)(m == 2 ? 8 : 32) << 10;
+    return m <= (size_t)(s->b_type == MIXPREC_E5M2 ? 8 : 16) && s->k <= MIXPREC_GEMM_SMALL_ &&
+           elements >= (size_t)128 << 10;
+}
+
 /* Where a B that must be copied serves few rows, other kernels are faster: on Zen 4, with AVX-512, 4 to 32 rows of f32
    times 128 x 128 up to 512 x 512 take 0.45 to 0.96 of the time, up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65
    to 1.1, but up to 12 of fp8 longer. Where B is transposed, up to 32 rows of more than 128 columns take 0.6 to 1 of
@@ -12109,6 +12129,8 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
         return 1;
+    if (mixprec_small_uncopied_(s))
+        return 0;
     if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
         return 0;
     if (n * k < 8192)
@@ -12124,30 +12146,9 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     return m > most;
 }
 
-/* Are the elements of B unpacked in registers where it has few rows? e4m3 takes most of the time of two so: for more a
-   buffer pays. */
-static int mixprec_is_uncopied_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m) {
-    if (!plan->kernels->few_uncopied)
-        return 0;
-    if (plan->panels)
-        return mixprec_size_of_(plan->panels_type) < 4;
-    return !d->trans_b && (d->b_type == MIXPREC_F64) == plan->wide && (d->b_type != MIXPREC_E4M3 || m <= 2);
-}
-
-/* Then no copy of B is worth its time: 8 x 500 x 500 of f32 takes 65 us, not 103, 2 x 256 x 256 of f16 5.5, not 13
-   (Zen 3). Rows go by fours; of more than 8, or one or two left over, the copy is as good for a B of up to 128 K. */
-static int mixprec_small_uncopied_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n) {
-    const int fours = m <= 4 || m == 7 || m == 8;
-    if (!mixprec_is_uncopied_(plan, d, m))
-        return 0;
-    if (plan->panels)
-        return fours;
-    return n >= 32 &&
-           n * d->k >= (size_t)(m <= 2  ? 8
-                                : fours ? 32
-                                        : 128)
-                           << 10 &&
-           (m <= 8 || mixprec_size_of_(d->b_type) > 1);
+/* Are panels of B that are packed narrow unpacked in registers where they serve few rows? */
+static int mixprec_is_panel_uncopied_(const mixprec_gemm_plan_ *plan) {
+    return plan->kernels->few_uncopied && plan->panels_type != MIXPREC_F32 && plan->panels_type != MIXPREC_F64;
 }
 
 /* Is a part of m x n small enough? */
@@ -12156,8 +12157,8 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     plan->dots = !plan->panels && mixprec_is_dots_(plan->kernels, m, n, d->k);
     if (!plan->kernels->tiny || plan->pieces ||
         (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
-        (plan->panels && (m < 4 || d->k > MIXPREC_GEMM_KBLOCK)) ||
-        (!plan->dots && mixprec_small_uncopied_(plan, d, m, n)))
+        (plan->panels &&
+         (m < 4 || d->k > MIXPREC_GEMM_KBLOCK || (mixprec_is_panel_uncopied_(plan) && (m == 4 || m == 7 || m == 8)))))
         return 0;
     mixprec_small_of_(&s, plan->kernels, d, m, n, plan->dots);
     if (!plan->panels && !mixprec_small_pays_(&s, m))
@@ -12195,7 +12196,7 @@ static size_t mixprec_gemm_panel_bytes_(const mixprec_gemm_plan_ *plan, size_t w
     return width * (unit ? 2 * mixprec_round_up_(depth, unit) : plan->size * depth);
 }
 
-/* For mixprec_gemm_few_: columns that take turns, whole panels of 64 bytes, no more than the workspace has room for. */
+/* For mixprec_gemm_few_: columns that take turns, whole pairs of panels of 64 bytes. */
 static size_t mixprec_gemm_few_group_(const mixprec_gemm_plan_ *plan) {
     const size_t bytes = plan->panels ? MIXPREC_FEW_BYTES_ / MIXPREC_FEW_DEPTH_ : MIXPREC_FEW_GROUP_(plan->rows);
     return mixprec_min_(bytes / plan->size, mixprec_round_up_(plan->columns, 128 / plan->size));
@@ -12258,7 +12259,8 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
     if (plan->few) {
         if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
             columns = MIXPREC_FEW_GROUP_(m) / plan->size;
-        plan->uncopied = mixprec_is_uncopied_(plan, d, m);
+        plan->uncopied = plan->panels ? mixprec_is_panel_uncopied_(plan)
+                                      : mixprec_is_uncopied_(kernels, d->b_type, d->trans_b, plan->wide, m);
         plan->width = m > 4 && !plan->uncopied ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
@@ -12772,7 +12774,7 @@ static void mixprec_across_run_(const mixprec_kernels_ *kernels, size_t rows, si
         const size_t count = mixprec_min_(group, columns - j) * size;
         for (i = 0; i < rows && !first; i++)
             mixprec_copy_((char *)sums + i * ld, t + (i * ldt + j) * size, count);
-        for (i = 0; i < width * group && first; i++) /* to which -0 can be added */
+        for (i = 0; i < width * group && first; i++) /* what changes no sum, not even -0 */
             if (size == 8)
                 sums[i] = -0.0;
             else
@@ -12825,7 +12827,8 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
     const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
     const size_t type_size = mixprec_size_of_(type);
     /* how many columns of B, or a multiple, are multiplied where they lie; 0: none are */
-    const size_t unit = plan->uncopied                                     ? MIXPREC_UNCOPIED_(plan->width, type)
+    const size_t last = plan->panels ? plan->width : (rows - 1) % plan->width + 1; /* rows of the last panel of A */
+    const size_t unit = plan->uncopied                                     ? MIXPREC_UNCOPIED_(last, type)
                         : type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) ? tile
                                                                            : 0;
     char *const sums = scratch + MIXPREC_FEW_BYTES_;
@@ -12850,7 +12853,7 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                     } else if (plan->panels)
                         mixprec_gemm_unpack_(plan, d, scratch, at, n, k, count);
                     else if (unit && n >= unit) {
-                        n = uncopied && rows <= plan->width ? width - q : n; /* with more, n rows stay in L1 */
+                        n = uncopied && rows <= plan->width ? width - q : n; /* with more, a block of B stays in L1 */
                         n -= n % unit;
                         b = mixprec_element_(d->b, type, d->ldb, k, at);
                         b_step = d->ldb * type_size;
@@ -12865,8 +12868,8 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
                         const char *x = a + i * depth * size + p * a_step;
                         char *to = sums + i * ld + q * size;
                         if (uncopied)
-                            plan->kernels->few_uncopied(plan->width, type, n, count, x, a_step, b, b_step, b_panel, to,
-                                                        ld);
+                            plan->kernels->few_uncopied(rows - i > plan->width || last > 2 ? plan->width : last, type,
+                                                        n, count, x, a_step, b, b_step, b_panel, to, ld);
                         else
                             plan->kernels->few(mixprec_min_(plan->width, rows - i), (n + tile - 1) / tile, count, x,
                                                a_step, b, b_step, b_panel, to, ld, plan->wide);
