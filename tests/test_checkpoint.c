@@ -229,6 +229,93 @@ static void test_format(void) {
         CHECK(bytes[sizeof want + i] == (unsigned char)(hash >> 8 * i), "byte %zu of the checksum", i);
 }
 
+/* The same of a whole run, written by hand: the fields of records in their order, little-endian, without gaps. */
+static unsigned char wanted[8192];
+static size_t wanted_bytes;
+static void want_number(uint64_t number, int size) {
+    for (; size; size--, number >>= 8)
+        wanted[wanted_bytes++] = (unsigned char)number;
+}
+static void want_f32(const float *x) { /* by address: x87 would make quiet ones of signalling NaNs */
+    uint32_t word;
+    memcpy(&word, x, 4);
+    want_number(word, 4);
+}
+static void want_f64(const double *x) {
+    uint64_t word;
+    memcpy(&word, x, 8);
+    want_number(word, 8);
+}
+static void want_item(const char *name, uint64_t kind, mixprec_dtype dtype, uint64_t n) {
+    want_number(strlen(name), 4);
+    for (; *name; name++)
+        want_number((unsigned char)*name, 1);
+    want_number(kind, 4);
+    want_number((uint64_t)dtype, 4);
+    want_number(n, 8);
+}
+
+static void test_format_of_records(void) {
+    static const unsigned char head[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 1, 0, 0, 0, ITEMS, 0, 0, 0};
+    static run_state s;
+    mixprec_buffer buffer;
+    uint64_t bytes_in_all;
+    size_t i, j;
+    fill(&s, 21);
+    bytes_in_all = mixprec_checkpoint_size(s.items, ITEMS);
+    memcpy(wanted, head, sizeof head);
+    wanted_bytes = sizeof head;
+    want_number(bytes_in_all, 8);
+    want_item("master", 0, MIXPREC_F32, 301);
+    for (i = 0; i < 301; i++)
+        want_f32(&s.master[i]);
+    want_item("moment", 0, MIXPREC_F32, 301);
+    for (i = 0; i < 301; i++)
+        want_f32(&s.moment[i]);
+    want_item("half", 0, MIXPREC_BF16, 17);
+    for (i = 0; i < 17; i++)
+        want_number(s.half[i], 2);
+    want_item("fp4", 0, MIXPREC_E2M1, 7);
+    for (i = 0; i < 4; i++)
+        want_number(s.fp4[i], 1);
+    want_item("", 0, MIXPREC_F64, 2);
+    for (i = 0; i < 2; i++)
+        want_f64(&s.wide[i]);
+    want_item("counters", 1, MIXPREC_NONE, 3);
+    for (i = 0; i < 3; i++)
+        want_number(s.counters[i], 8);
+    want_item("scaler", 2, MIXPREC_NONE, 1);
+    want_f32(&s.scaler.scale);
+    want_f32(&s.scaler.min_scale);
+    want_f32(&s.scaler.max_scale);
+    want_number((uint32_t)s.scaler.growth_interval, 4);
+    want_f64(&s.scaler.growth_factor);
+    want_f64(&s.scaler.backoff_factor);
+    want_number((uint32_t)s.scaler.hysteresis, 4);
+    want_number((uint32_t)s.scaler.growth_tracker, 4);
+    want_number((uint32_t)s.scaler.hysteresis_used, 4);
+    want_number((uint32_t)s.scaler.found_inf, 4);
+    want_item("scaling", 3, MIXPREC_NONE, 2);
+    for (i = 0; i < 2; i++) {
+        want_f32(&s.scaling[i].scale);
+        want_number((uint32_t)s.scaling[i].margin, 4);
+        want_number((uint32_t)s.scaling[i].most_recent, 4);
+        want_number((uint64_t)s.scaling[i].dtype, 4);
+        want_number(s.scaling[i].history_length, 8);
+        for (j = 0; j < s.scaling[i].history_length; j++)
+            want_f32(&s.scaling[i].history[j]);
+    }
+    want_number(checksum(wanted, wanted_bytes), 8);
+    buffer.bytes = bytes;
+    buffer.size = sizeof wanted;
+    buffer.used = 0;
+    CHECK(mixprec_checkpoint_save(s.items, ITEMS, mixprec_buffer_write, &buffer) == MIXPREC_OK, "saving");
+    CHECK(buffer.used == wanted_bytes && bytes_in_all == wanted_bytes, "%zu bytes, want %zu", buffer.used,
+          wanted_bytes);
+    for (i = 0; i < wanted_bytes; i++)
+        CHECK(bytes[i] == wanted[i], "byte %zu is %02x, want %02x", i, bytes[i], wanted[i]);
+}
+
 /* ---- streams ---- */
 
 typedef struct limited {
@@ -495,6 +582,7 @@ int main(int argc, char **argv) {
     }
     TEST("checkpoint: what is loaded is what was saved", test_round_trip)
     TEST("checkpoint: the bytes of the format", test_format)
+    TEST("checkpoint: the bytes of every kind of record", test_format_of_records)
     TEST("checkpoint: truncated, damaged, foreign", test_damage)
     TEST("checkpoint: other items than were saved", test_mismatch)
     TEST("checkpoint: a checksum of less than the items", test_short_total)

@@ -456,7 +456,7 @@ static void test_softmax(void) {
                                                                         m.columns) == MIXPREC_OK,
                   "status");
             softmax_of(want, a.value, &m);
-            check_tensor("softmax", &y, want, m.logarithm ? 2e-6 : 1e-7);
+            check_tensor("softmax", &y, want, m.logarithm ? 0x1p-23 : 1e-7);
         }
         m.logarithm = 0;
         fill(&b, dtypes[(d + 2) % DTYPE_COUNT], n, 1);
@@ -676,7 +676,7 @@ static void test_cross_entropy(void) {
                                     scale) == MIXPREC_OK,
               "status");
         cross_entropy_of(want, a.value, &m);
-        check_floats("loss", losses, want, m.rows, 1e-6);
+        check_floats("loss", losses, want, m.rows, 0x1p-23);
         differences(want, cross_entropy_of, &m, a.value, n, weight, m.rows);
         check_tensor("gradient of the loss", &dx, want, 1e-7 * scale);
         /* evaluation: no gradient; gradient alone: no losses */
@@ -685,7 +685,7 @@ static void test_cross_entropy(void) {
                   MIXPREC_OK,
               "status");
         cross_entropy_of(want, a.value, &m);
-        check_floats("loss alone", losses, want, m.rows, 1e-6);
+        check_floats("loss alone", losses, want, m.rows, 0x1p-23);
         shape(&y, dx.type, n);
         mixprec_cross_entropy(memory(&y), y.type, NULL, memory(&a), a.type, targets, m.rows, m.columns, scale);
         CHECK(!memcmp(memory(&y), memory(&dx), n * mixprec_dtype_size(y.type)), "the gradient alone differs");
@@ -1148,8 +1148,18 @@ static void test_bias(void) {
     fill(&a, MIXPREC_F16, 20, 1);
     dbias[0] = dbias[1] = dbias[2] = 0;
     mixprec_bias_gradient(dbias, (char *)memory(&a) + 2, MIXPREC_F16, 3, 2, 5);
-    CHECK(fabs((double)dbias[1] - a.value[2] - a.value[7] - a.value[12]) < 1e-6 && dbias[2] == 0, "ld: %g %g",
-          (double)dbias[1], (double)dbias[2]);
+    for (i = 0; i < 2; i++)
+        CHECK(fabs((double)dbias[i] - a.value[1 + i] - a.value[6 + i] - a.value[11 + i]) < 1e-6, "ld: %g",
+              (double)dbias[i]);
+    CHECK(dbias[2] == 0, "ld: wrote a third, %g", (double)dbias[2]);
+    /* more rows than a block has, and more columns than a vector */
+    fill(&a, MIXPREC_BF16, 100 * 20, 1);
+    for (i = 0; i < 17; i++)
+        dbias[i] = (float)(want[i] = random_normal());
+    for (i = 0; i < 100 * 17; i++)
+        want[i % 17] += a.value[i / 17 * 20 + i % 17];
+    CHECK(mixprec_bias_gradient(dbias, memory(&a), MIXPREC_BF16, 100, 17, 20) == MIXPREC_OK, "status");
+    check_floats("gradient of the bias, rows with gaps", dbias, want, 17, 2e-5);
 }
 
 static void test_embedding(void) {
@@ -1266,6 +1276,18 @@ static void convolution_of(double *out, const double *in, const void *context) {
 
 static char conv_workspace[1 << 20];
 
+/* What is behind the bytes that are given. */
+enum { BEYOND = 256 };
+static void mark_beyond(size_t bytes) {
+    memset(conv_workspace + bytes, 0xA5, BEYOND);
+}
+static int is_marked_beyond(size_t bytes) {
+    size_t i;
+    for (i = 0; i < BEYOND && conv_workspace[bytes + i] == (char)0xA5; i++)
+        ;
+    return i == BEYOND;
+}
+
 static void test_convolution(void) {
     static const mixprec_conv2d layers[] = {
         /* batch, channels, height, width, filters, kernel, stride, dilation, padding */
@@ -1274,7 +1296,7 @@ static void test_convolution(void) {
         {1, 2, 3, 3, 5, 1, 1, 2, 2, 1, 1, 0, 0}, {2, 3, 5, 7, 4, 1, 1, 0, 0, 2, 2, 0, 0},
         {2, 2, 5, 7, 3, 1, 1, 0, 0, 0, 0, 1, 0}, {1, 1, 2, 270, 1, 2, 5, 1, 1, 1, 2, 3, 4}};
     static const size_t heights[] = {5, 1, 3, 9, 2, 5, 7, 7}, widths[] = {6, 1, 4, 4, 2, 7, 7, 270};
-    static float dweight[MOST], dbias[16], before[MOST];
+    static float dweight[MOST], dbias[16], before[MOST], bias_before[16];
     static double by_weight[MOST];
     size_t d, v, i;
     for (d = 0; d < DTYPE_COUNT; d++)
@@ -1286,8 +1308,9 @@ static void test_convolution(void) {
             CHECK(mixprec_conv2d_output(&l, &k.out_height, &k.out_width) == MIXPREC_OK && k.out_height == heights[v] &&
                       k.out_width == widths[v],
                   "output of layer %zu: %zu x %zu", v, k.out_height, k.out_width);
-            CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes && bytes < sizeof conv_workspace, "%zu",
-                  bytes);
+            CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes && bytes < sizeof conv_workspace - BEYOND,
+                  "%zu", bytes);
+            mark_beyond(1 + bytes);
             inputs = l.batch * l.channels * l.height * l.width;
             outputs = l.batch * l.filters * k.out_height * k.out_width;
             fill(&a, dtypes[d], inputs, 1);
@@ -1315,7 +1338,7 @@ static void test_convolution(void) {
             for (i = 0; i < weights; i++)
                 dweight[i] = before[i] = (float)random_normal();
             for (i = 0; i < l.filters; i++)
-                dbias[i] = 0;
+                dbias[i] = bias_before[i] = (float)random_normal();
             CHECK(mixprec_conv2d_backward_weight(&l, dweight, has_bias ? dbias : NULL, memory(&c), c.type, memory(&a),
                                                  a.type, conv_workspace + 1, bytes) == MIXPREC_OK,
                   "status");
@@ -1328,10 +1351,12 @@ static void test_convolution(void) {
                 double zeros[16] = {0};
                 k.by = 2;
                 differences(want, convolution_of, &k, zeros, l.filters, c.value, outputs);
+                for (i = 0; i < l.filters; i++)
+                    want[i] += (double)bias_before[i];
                 check_floats("gradient of the bias", dbias, want, l.filters, 1e-4);
                 for (i = 0; i < l.filters; i++) { /* image by image, in the order of mixprec_sum */
                     const size_t points = k.out_height * k.out_width;
-                    float exact = 0;
+                    float exact = bias_before[i];
                     size_t image;
                     for (image = 0; image < l.batch; image++) {
                         double sum = 0;
@@ -1344,6 +1369,7 @@ static void test_convolution(void) {
                     CHECK(dbias[i] == exact, "gradient of bias %zu: %a, not %a", i, (double)dbias[i], (double)exact);
                 }
             }
+            CHECK(is_marked_beyond(1 + bytes), "wrote beyond the workspace");
         }
 }
 
@@ -1384,8 +1410,9 @@ static void test_convolution_workspace(void) {
                 l.filters = filters[i];
                 if (l.filters * l.channels * l.width > 60000)
                     continue;
-                CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes < sizeof conv_workspace, "%zu",
-                      bytes);
+                CHECK(mixprec_conv2d_workspace(&l, &bytes) == MIXPREC_OK && bytes < sizeof conv_workspace - BEYOND,
+                      "%zu", bytes);
+                mark_beyond(bytes);
                 for (d = 0; d < DTYPE_COUNT; d++) {
                     const mixprec_dtype type = dtypes[d], other = dtypes[(d + k) % DTYPE_COUNT];
                     CHECK(mixprec_conv2d_forward(&l, out, other, in, type, weight, type, NULL, type, conv_workspace,
@@ -1396,6 +1423,8 @@ static void test_convolution_workspace(void) {
                                                              bytes) == MIXPREC_OK,
                           "%zu filters, %zu channels, %zu points, x %s, y %s", l.filters, l.channels, l.width,
                           mixprec_dtype_name(type), mixprec_dtype_name(other));
+                    CHECK(is_marked_beyond(bytes), "wrote beyond the workspace: %zu filters, %zu channels, %zu points",
+                          l.filters, l.channels, l.width);
                 }
             }
 }
