@@ -905,6 +905,8 @@ static void test_few_rows_apart(void) {
                     d.a = rows_a, d.b = near_b, d.c = results[0];
                     d.a_type = d.c_type = sum_type;
                     d.b_type = type;
+                    memset(results[0], 0x5A, sizeof results[0]);
+                    memset(results[1], 0xA5, sizeof results[1]);
                     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
                     d.b = far_b, d.c = results[1];
                     d.ldb = (APART + more) / size;
@@ -1612,7 +1614,9 @@ static void test_same_bits(void) {
                 mixprec_gemm_desc desc = describe_call(all_isas[path]);
                 if (!runs_here(all_isas[path]))
                     continue;
-                mixprec_gemm_ex(&desc);
+                for (i = 0; i < m; i++)
+                    memset((char *)c.data + i * c.ld * c.size, 0x5A, n * c.size);
+                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "status");
                 for (i = 0; i < m; i++)
                     for (j = 0; j < n; j++)
                         memcpy(&results[i * n + j], c.data + (i * c.ld + j) * c.size, c.size);

@@ -1894,7 +1894,7 @@ static void test_packed_between(void) {
     static unsigned char workspace[1 << 16];
     mixprec_gemm_desc d;
     void *c_array[2];
-    size_t size = 0, i;
+    size_t size = 0, i, j;
     mixprec_status status;
     memset(&d, 0, sizeof d);
     for (i = 0; i < 16; i++)
@@ -1916,9 +1916,12 @@ static void test_packed_between(void) {
     for (i = 0; i < 2; i++) {
         c_array[i] = block;
         c_array[1 - i] = block + 48;
+        memset(block, 0, 16 * sizeof *block);
+        memset(block + 48, 0, 16 * sizeof *block);
         status = mixprec_gemm_ex(&d);
         CHECK(status == MIXPREC_OK, "B between matrices of C: status %d", (int)status);
-        CHECK(((float *)c_array[0])[15] == 4 && ((float *)c_array[1])[15] == 4, "wrong sums");
+        for (j = 0; j < 16; j++)
+            CHECK(((float *)c_array[0])[j] == 4 && ((float *)c_array[1])[j] == 4, "wrong sums");
     }
     c_array[1] = block + 16 + size / 8 - 1;
     status = mixprec_gemm_ex(&d);
@@ -2092,14 +2095,14 @@ static void test_empty(void) {
 /* More threads than there are tasks at most: times the number of products they would overflow 32 bits. */
 static void test_many_tasks(void) {
     enum { BATCH = 150000 };
-    static float ones[BATCH], products[BATCH];
+    static float numbers[BATCH], products[BATCH];
     mixprec_gemm_desc d;
     size_t i;
     memset(&d, 0, sizeof d);
     for (i = 0; i < BATCH; i++)
-        ones[i] = 1;
+        numbers[i] = (float)(i % 4093);
     d.m = d.n = d.k = 1;
-    d.a = d.b = ones;
+    d.a = d.b = numbers;
     d.c = products;
     d.a_type = d.b_type = d.c_type = MIXPREC_F32;
     d.batch = BATCH;
@@ -2109,12 +2112,40 @@ static void test_many_tasks(void) {
     d.parallel_context = &tasks_seen;
     tasks_seen = 0;
     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
-    CHECK(!memcmp(products, ones, sizeof ones), "not all of them are computed");
+    for (i = 0; i < BATCH; i++)
+        CHECK(products[i] == numbers[i] * numbers[i], "product %zu: %g", i, (double)products[i]);
     CHECK(tasks_seen == 4096, "%zu tasks", tasks_seen);
     d.threads = SIZE_MAX;
     memset(products, 0, sizeof products);
     CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
-    CHECK(!memcmp(products, ones, sizeof ones), "not all of them are computed by as many tasks as there are");
+    for (i = 0; i < BATCH; i++)
+        CHECK(products[i] == numbers[i] * numbers[i], "product %zu of as many tasks as there are: %g", i,
+              (double)products[i]);
+}
+
+/* A product that is large enough has as many tasks as it may; a single task needs no parallel_for. */
+static void test_task_counts(void) {
+    static const size_t counts[] = {0, 1, 2, 3, 5};
+    static float numbers[400 * 8], sums[400 * 400];
+    size_t i, j;
+    for (i = 0; i < 400 * 8; i++)
+        numbers[i] = (float)(i % 7);
+    for (i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (j = 0; j < 3; j++) { /* many rows, few, a batch */
+            mixprec_gemm_desc d;
+            memset(&d, 0, sizeof d);
+            d.m = j ? 8 : 400, d.n = j == 2 ? 50 : 400, d.k = 8;
+            d.batch = j == 2 ? 8 : 1;
+            d.a = d.b = numbers, d.c = sums;
+            d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+            d.threads = counts[i];
+            d.parallel_for = backwards;
+            d.parallel_context = &tasks_seen;
+            tasks_seen = 0;
+            CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "status");
+            CHECK(tasks_seen == (counts[i] > 1 ? counts[i] : 0), "%zu tasks for %zu threads, case %zu", tasks_seen,
+                  counts[i], j);
+        }
 }
 
 int main(int argc, char **argv) {
@@ -2134,6 +2165,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: many blocks", test_large},
         {"gemm_ex: tasks of one to three rows", test_short_tasks},
         {"gemm_ex: very many tasks", test_many_tasks},
+        {"gemm_ex: as many tasks as threads", test_task_counts},
         {"gemm_ex: few rows, few columns", test_few},
         {"gemm_ex: activations", test_activations},
         {"gemm_ex: A A^T and A^T A have the bits of the general product", test_symmetric},

@@ -329,52 +329,62 @@ static void test_just_above(void) {
                 }
 }
 
-/* Every E4M3 number times every scale, and back. Blocks that kernels know and others. */
+/* Codes times scales. Blocks that kernels know and others; rows with gaps, and short ones without. */
 static void test_dequantize(void) {
     static const size_t blocks[][2] = {{0, 0}, {1, 0}, {0, 1}, {1, 7}, {1, 16}, {1, 32}, {3, 64}, {5, 128}};
-    size_t b, t, u, i, j;
-    for (b = 0; b < COUNT_OF(blocks); b++)
-        for (t = 0; t < COUNT_OF(dst_types); t++)
-            for (u = 0; u < COUNT_OF(src_types); u++) {
-                size_t rows = 11, columns = 299, src_ld = ld_of(dst_types[t], 301), dst_ld = 305, wrong = 0;
-                size_t br = blocks[b][0] ? blocks[b][0] : rows, bc = blocks[b][1] ? blocks[b][1] : columns;
-                mixprec_scales layout;
-                memset(&layout, 0, sizeof layout);
-                layout.values = b ? scales : t % 2 ? scales : NULL;
-                layout.block_rows = blocks[b][0];
-                layout.block_columns = blocks[b][1];
-                layout.ld = 302;
-                for (i = 0; i < 302 * rows; i++)
-                    /* Some so small that products are subnormal, some short, so that there are ties. */
-                    scales[i] =
-                        float_from_bits(((i % 5 ? 0x3F000000 : 0x00800000) + mixprec_random_bits(3, i) % 0x2000000) &
-                                        (i % 3 ? 0xFFFFE000 : 0xFFFFFFFF));
-                for (i = 0; i < rows * src_ld; i++)
-                    set_code(src, dst_types[t], i,
-                             mixprec_random_bits(4, i) &
-                                 (dst_types[t] == MIXPREC_E2M3 || dst_types[t] == MIXPREC_E3M2 ? 63 : 0xFFFF));
-                memset(dst, 0x77, sizeof dst);
-                CHECK(mixprec_dequantize(dst, src_types[u], dst_ld, src, dst_types[t], src_ld, rows, columns,
-                                         layout.values ? &layout : NULL) == MIXPREC_OK,
-                      "refused");
-                for (i = 0; i < rows; i++)
-                    for (j = 0; j < dst_ld; j++) {
-                        uint32_t got = code_at(dst, src_types[u], i * dst_ld + j), expected = 0x77777777;
-                        double scale = layout.values ? (double)scales[i / br * 302 + j / bc] : 1;
-                        if (j < columns) {
-                            volatile float product =
-                                (float)(mixprec_decode(code_at(src, dst_types[t], i * src_ld + j), dst_types[t]) *
-                                        scale);
-                            expected = mixprec_encode((double)product, src_types[u], MIXPREC_ROUND_NEAREST_EVEN,
-                                                      MIXPREC_OVERFLOW_IEEE, 0);
-                        } else
-                            expected >>= 32 - 8 * mixprec_dtype_size(src_types[u]);
+    static const size_t shapes[][2] = {{11, 299}, {3, 1}, {2, 7}, {5, 33}, {3, 130}};
+    size_t s, b, t, u, i, j;
+    for (s = 0; s < COUNT_OF(shapes); s++)
+        for (b = 0; b < COUNT_OF(blocks); b++)
+            for (t = 0; t < COUNT_OF(dst_types); t++)
+                for (u = 0; u < COUNT_OF(src_types); u++) {
+                    const int gaps = s == 0;
+                    size_t rows = shapes[s][0], columns = shapes[s][1], wrong = 0;
+                    size_t src_ld = ld_of(dst_types[t], gaps ? 301 : columns), dst_ld = gaps ? 305 : columns;
+                    size_t br = blocks[b][0] ? blocks[b][0] : rows, bc = blocks[b][1] ? blocks[b][1] : columns;
+                    size_t scales_ld;
+                    mixprec_scales layout;
+                    memset(&layout, 0, sizeof layout);
+                    layout.values = b ? scales : t % 2 ? scales : NULL;
+                    layout.block_rows = blocks[b][0];
+                    layout.block_columns = blocks[b][1];
+                    layout.ld = gaps ? 302 : 0;
+                    scales_ld = gaps ? 302 : (columns - 1) / bc + 1;
+                    for (i = 0; i < scales_ld * rows; i++)
+                        /* Some so small that products are subnormal, some short, so that there are ties. */
+                        scales[i] = float_from_bits(
+                            ((i % 5 ? 0x3F000000 : 0x00800000) + mixprec_random_bits(3, i) % 0x2000000) &
+                            (i % 3 ? 0xFFFFE000 : 0xFFFFFFFF));
+                    for (i = 0; i < rows * src_ld; i++)
+                        set_code(src, dst_types[t], i,
+                                 mixprec_random_bits(4, i) &
+                                     (dst_types[t] == MIXPREC_E2M3 || dst_types[t] == MIXPREC_E3M2 ? 63 : 0xFFFF));
+                    memset(dst, 0x77, sizeof dst);
+                    CHECK(mixprec_dequantize(dst, src_types[u], gaps ? dst_ld : 0, src, dst_types[t], gaps ? src_ld : 0,
+                                             rows, columns, layout.values ? &layout : NULL) == MIXPREC_OK,
+                          "refused");
+                    for (i = 0; i < rows; i++)
+                        for (j = 0; j < dst_ld; j++) {
+                            uint32_t got = code_at(dst, src_types[u], i * dst_ld + j), expected = 0x77777777;
+                            double scale = layout.values ? (double)scales[i / br * scales_ld + j / bc] : 1;
+                            if (j < columns) {
+                                volatile float product =
+                                    (float)(mixprec_decode(code_at(src, dst_types[t], i * src_ld + j), dst_types[t]) *
+                                            scale);
+                                expected = mixprec_encode((double)product, src_types[u], MIXPREC_ROUND_NEAREST_EVEN,
+                                                          MIXPREC_OVERFLOW_IEEE, 0);
+                            } else
+                                expected >>= 32 - 8 * mixprec_dtype_size(src_types[u]);
+                            wrong += got != expected &&
+                                     !(is_nan_code(got, src_types[u]) && is_nan_code(expected, src_types[u]));
+                        }
+                    for (i = rows * dst_ld; i < rows * dst_ld + 64; i++)
                         wrong +=
-                            got != expected && !(is_nan_code(got, src_types[u]) && is_nan_code(expected, src_types[u]));
-                    }
-                CHECK(!wrong, "%s -> %s, blocks %zu x %zu: %zu elements are wrong", mixprec_dtype_name(dst_types[t]),
-                      mixprec_dtype_name(src_types[u]), br, bc, wrong);
-            }
+                            code_at(dst, src_types[u], i) != 0x77777777u >> (32 - 8 * mixprec_dtype_size(src_types[u]));
+                    CHECK(!wrong, "%s -> %s, %zu x %zu, blocks %zu x %zu: %zu elements are wrong",
+                          mixprec_dtype_name(dst_types[t]), mixprec_dtype_name(src_types[u]), rows, columns, br, bc,
+                          wrong);
+                }
 }
 
 /* More than the caches hold, in one call and row by row. */
@@ -540,6 +550,7 @@ static void test_environment(void) {
         mixprec_delayed_scaling s;
         environment before = get_environment(), after;
         float history[4], one[2] = {0}, two[2] = {0}, next[2] = {0}, back[2][700];
+        mixprec_status status, back_status, update_status;
         int i;
         d.block_rows = 1;
         d.block_columns = 128;
@@ -553,16 +564,22 @@ static void test_environment(void) {
             d.scales = i ? scales : want_scales;
             layout.values = d.scales;
             mixprec_delayed_scaling_init(&s, MIXPREC_E4M3, history, 4);
+            memset(d.dst, 0x5A + i, 2100);
+            memset(d.scales, 0x5A + i, 18 * sizeof *scales);
+            memset(back[i], 0x5A + i, sizeof back[i]);
             if (i)
                 set_environment(environments[e]);
-            mixprec_quantize(&d);
-            mixprec_dequantize(back[i], MIXPREC_F32, 0, d.dst, MIXPREC_E4M3, 0, 1, 700, &layout);
+            status = mixprec_quantize(&d);
+            back_status = mixprec_dequantize(back[i], MIXPREC_F32, 0, d.dst, MIXPREC_E4M3, 0, 1, 700, &layout);
             one[i] = mixprec_scale_of_amax(1e-37f, MIXPREC_E4M3, 0);
             two[i] = mixprec_scale_of_amax(1e-40f, MIXPREC_E5M2, 0);
-            mixprec_delayed_scaling_update(&s, 0.3f);
+            update_status = mixprec_delayed_scaling_update(&s, 0.3f);
             after = get_environment();
             if (i)
                 set_environment(before);
+            CHECK(status == MIXPREC_OK && back_status == MIXPREC_OK && update_status == MIXPREC_OK,
+                  "environment %llx: status %d, %d, %d", (unsigned long long)environments[e], (int)status,
+                  (int)back_status, (int)update_status);
             next[i] = s.scale;
             CHECK(!i || after == environments[e], "environment %llx is %llx afterwards",
                   (unsigned long long)environments[e], (unsigned long long)after);
