@@ -4,7 +4,7 @@
 
 . tests/check.sh
 
-all="scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers"
+all="scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds"
 some="scalar convert gemm optim layers" # where the rest would show nothing new
 conversions="scalar convert"
 

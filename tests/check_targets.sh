@@ -47,7 +47,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 elif ! have qemu-x86_64; then
     missing "targets: other x86-64 CPUs" qemu-x86_64
 else
-    for test in convert gemm gemm_ex scaler reduce quant optim layers; do
+    for test in convert gemm gemm_ex scaler reduce quant optim layers bounds; do
         cpus="Nehalem Haswell"
         case $test in convert) cpus="Nehalem IvyBridge Haswell" ;; esac
         check "targets: x86-64: test_$test compiles" \
@@ -63,7 +63,7 @@ fi
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
-    for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers bounds; do
         check "targets: AArch64: test_$test compiles" build_test "$test" "$work/test_aarch64" $aarch64 &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
         if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then
@@ -119,7 +119,7 @@ else
     export WINEPREFIX WINEDEBUG=-all
     wineboot --init >"$work/wineboot.out" 2>&1
     check "targets: Windows: compiles after windows.h" after_windows_h
-    for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds; do
         check "targets: Windows: test_$test compiles" build_test "$test" "$work/test.exe" $windows &&
             check_quick "targets: Windows: test_$test" wine "$work/test.exe"
     done
