@@ -12260,7 +12260,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         if (!d->trans_b && !plan->panels && plan->whole_a) /* else A would be packed for each block */
             columns = MIXPREC_FEW_GROUP_(m) / plan->size;
         plan->uncopied = plan->panels ? mixprec_is_panel_uncopied_(plan)
-                                      : mixprec_is_uncopied_(kernels, d->b_type, d->trans_b, plan->wide, m);
+                                      : mixprec_is_uncopied_(kernels, d->b_type, (int)d->trans_b, plan->wide, m);
         plan->width = m > 4 && !plan->uncopied ? MIXPREC_FEW_WIDTH_ : m > 2 ? 4 : m > 1 ? 2 : 1;
         plan->rows = mixprec_round_up_(m, plan->width);
         plan->columns = mixprec_min_(columns, mixprec_round_up_(n, tile_columns));
