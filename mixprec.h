@@ -2372,8 +2372,8 @@ typedef struct mixprec_kernels_ {
     void (*begin)(void), (*end)(void); /* before and after calls of `tile`; NULL: nothing to do */
 } mixprec_kernels_;
 
-/* `few_uncopied`: columns at a time. A line of the cache of each row of fp32 and f64: with two lines 1 x 4096 x 4096
-   from DRAM takes 5.3 ms on Zen 3, not 3.7. */
+/* `few_uncopied`: columns at a time. A line of the cache of each row of fp32 and f64: with two such a loop took 5.3 ms
+   for 1 x 4096 x 4096 from DRAM on Zen 3, not 3.7. */
 #define MIXPREC_UNCOPIED_(rows, type)                                                                                  \
     ((type) == MIXPREC_F64 ? (size_t)8 : (rows) > 2 || (type) == MIXPREC_F32 ? (size_t)16 : (size_t)32)
 
@@ -5464,8 +5464,8 @@ MIXPREC_AVX2_ static void mixprec_dots_avx2_(size_t rows, size_t columns, size_t
         }
 }
 
-/* Up to 4 rows times rows of B that become fp32 in registers: by way of a buffer 1 x 4096 x 4096 of f16 from DRAM took
-   3.7 ms on Zen 3, now 2.1, 4 rows 5.8 and 3.1. */
+/* Up to 4 rows times rows of B, or packed panels, that become fp32 in registers: by way of a buffer 1 x 4096 x 4096 of
+   f16 from DRAM took 4.4 ms on Zen 3, now 2.2, 4 rows 5.5 and 4.2. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_uncopied_body_avx2_(const int rows, const mixprec_dtype type,
                                                                      size_t columns, size_t depth, const char *a,
                                                                      size_t a_step, const char *b, size_t b_step,
@@ -12103,7 +12103,7 @@ MIXPREC_NOINLINE_ int mixprec_is_uncopied_(const mixprec_kernels_ *kernels, mixp
     return kernels->few_uncopied && !trans_b && (type == MIXPREC_F64) == wide && (type != MIXPREC_E4M3 || m <= 2);
 }
 
-/* Does that take less time than to copy B? 8 x 500 x 500 of f32 takes 65 us so, not 103, 2 x 256 x 256 of f16 5.5, not
+/* Does that take less time than to copy B? 8 x 500 x 500 of f32 takes 65 us so, not 103, 2 x 256 x 256 of f16 5 to 6, not
    13 (Zen 3). Where one or two rows are left over from fours, narrow elements are unpacked for these, too: there, and
    for more than 8 rows, only for a B of 128 K elements or more with a k that is not long. */
 static int mixprec_small_uncopied_(const mixprec_small_ *s) {
@@ -12826,8 +12826,8 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
     const size_t ld = group * size;
     const mixprec_dtype type = plan->panels ? plan->panels_type : d->b_type;
     const size_t type_size = mixprec_size_of_(type);
-    /* how many columns of B, or a multiple, are multiplied where they lie; 0: none are */
     const size_t last = plan->panels ? plan->width : (rows - 1) % plan->width + 1; /* rows of the last panel of A */
+    /* how many columns of B, or a multiple, are multiplied where they lie; 0: none are */
     const size_t unit = plan->uncopied                                     ? MIXPREC_UNCOPIED_(last, type)
                         : type == (plan->wide ? MIXPREC_F64 : MIXPREC_F32) ? tile
                                                                            : 0;
