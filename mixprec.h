@@ -12103,15 +12103,20 @@ MIXPREC_NOINLINE_ int mixprec_is_uncopied_(const mixprec_kernels_ *kernels, mixp
     return kernels->few_uncopied && !trans_b && (type == MIXPREC_F64) == wide && (type != MIXPREC_E4M3 || m <= 2);
 }
 
-/* Does that take less time than to copy B? 8 x 500 x 500 of f32 takes 65 us so, not 103, 2 x 256 x 256 of f16 5 to 6, not
-   13 (Zen 3). Where one or two rows are left over from fours, narrow elements are unpacked for these, too: there, and
-   for more than 8 rows, only for a B of 128 K elements or more with a k that is not long. */
+/* Do up to 8 rows, which go by fours, leave none or three over? For one or two, narrow elements are unpacked again. */
+static int mixprec_are_fours_(size_t m) {
+    return m <= 4 || m == 7 || m == 8;
+}
+
+/* Does that take less time than to copy B? 8 x 500 x 500 of f32 takes 65 us so, not 103, 2 x 256 x 256 of f16 5 to 6,
+   not 13 (Zen 3). Where they are not fours, and for more than 8 rows, only for a B of 128 K elements or more with a k
+   that is not long. */
 static int mixprec_small_uncopied_(const mixprec_small_ *s) {
     const size_t m = s->m, elements = s->n * s->k;
-    const int narrow = s->b_type != MIXPREC_F32 && !s->wide, fours = m <= 4 || m == 7 || m == 8;
+    const int narrow = s->b_type != MIXPREC_F32 && !s->wide;
     if (m < 2 || s->n < 32 || !mixprec_is_uncopied_(s->kernels, s->b_type, s->trans_b, s->wide, m))
         return 0;
-    if (fours || (m <= 8 && !narrow))
+    if (mixprec_are_fours_(m) || (m <= 8 && !narrow))
         return elements >= (size_t)(m == 2 ? 8 : 32) << 10;
     return m <= (size_t)(s->b_type == MIXPREC_E5M2 ? 8 : 16) && s->k <= MIXPREC_GEMM_SMALL_ &&
            elements >= (size_t)128 << 10;
@@ -12158,7 +12163,7 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     if (!plan->kernels->tiny || plan->pieces ||
         (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
         (plan->panels &&
-         (m < 4 || d->k > MIXPREC_GEMM_KBLOCK || (mixprec_is_panel_uncopied_(plan) && (m == 4 || m == 7 || m == 8)))))
+         (m < 4 || d->k > MIXPREC_GEMM_KBLOCK || (mixprec_is_panel_uncopied_(plan) && mixprec_are_fours_(m)))))
         return 0;
     mixprec_small_of_(&s, plan->kernels, d, m, n, plan->dots);
     if (!plan->panels && !mixprec_small_pays_(&s, m))
