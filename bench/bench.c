@@ -8,6 +8,7 @@
 #endif
 #define MIXPREC_IMPLEMENTATION
 #include "bench.h"
+#include "host.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -445,21 +446,6 @@ static void cannot_write(const char *path) {
     exit(1);
 }
 
-/* Before the work; what is there stays as it is. */
-static void check_report(const char *program, const char *name) {
-    char path[4096];
-    FILE *file;
-    int is_new;
-    path_of(program, name, path);
-    is_new = access(path, F_OK) != 0;
-    file = fopen(path, "a");
-    if (!file)
-        cannot_write(path);
-    fclose(file);
-    if (is_new)
-        remove(path);
-}
-
 static void write_report(const char *program, const char *name, void (*write)(FILE *file)) {
     char path[4096];
     FILE *file;
@@ -481,8 +467,12 @@ int main(int argc, char **argv) {
     parse(argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
     bench_restart_for_peers(argv);
-    for (i = 0; i < COUNT_OF(reports); i++)
-        check_report(argv[0], reports[i].name);
+    for (i = 0; i < COUNT_OF(reports); i++) {
+        char path[4096];
+        path_of(argv[0], reports[i].name, path);
+        if (!host_can_write(path))
+            cannot_write(path);
+    }
     program_start = bench_now();
     bench_identify();
     pin();

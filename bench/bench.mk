@@ -15,7 +15,7 @@ bench_probe = flags="-DBENCH_$(1) $$(pkg-config --cflags --libs $(2) 2>/dev/null
 bench: $(BUILD)/bench/bench ## conversions and GEMM against the machine's limits and other libraries: BENCH_ARGS=--help
 	@$(BUILD)/bench/bench $(BENCH_ARGS)
 
-$(BUILD)/bench/bench: $(BENCH_SOURCES) bench/bench.h bench/bench_page.h bench/bench.mk mixprec.h $(BUILD)/bench/peers
+$(BUILD)/bench/bench: $(BENCH_SOURCES) bench/bench.h bench/bench_page.h bench/host.h bench/bench.mk mixprec.h $(BUILD)/bench/peers
 	$(CC) -std=c99 $(WARNINGS) $(CFLAGS) -pthread -o $@ $(BENCH_SOURCES) $$(cat $(BUILD)/bench/peers) -lm
 
 $(BUILD)/bench/peers: FORCE

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MIXPREC_CUDA_IMPLEMENTATION
 #include "../mixprec_cuda.cuh"
+#include "host.h"
 #include "bench_page.h"
 #ifdef BENCH_CUBLAS
 #include <cublasLt.h>
@@ -546,18 +546,11 @@ static void write_html(FILE *file, const cudaDeviceProp *device) {
     fprintf(file, "</main></body></html>\n");
 }
 
-static FILE *open_output(const char *name, const char *mode) {
-    FILE *file = fopen(name, mode);
+static FILE *open_output(const char *name) {
+    FILE *file = fopen(name, "w");
     if (!file)
         die(name, "cannot be written");
     return file;
-}
-/* Before the work; what is there stays as it is. */
-static void check_output(const char *name) {
-    bool is_new = access(name, F_OK) != 0;
-    fclose(open_output(name, "a"));
-    if (is_new)
-        remove(name);
 }
 
 int main(int argc, char **argv) {
@@ -583,8 +576,8 @@ int main(int argc, char **argv) {
     }
     snprintf(csv_name, sizeof csv_name, "%s.csv", path);
     snprintf(html_name, sizeof html_name, "%s.html", path);
-    check_output(csv_name);
-    check_output(html_name);
+    if (!host_can_write(csv_name) || !host_can_write(html_name))
+        die(path, "cannot be written");
     CUDA(cudaGetDeviceProperties(&properties, 0));
     has_native_fp8 = properties.major * 10 + properties.minor == 89 || properties.major == 12 || has_wgmma();
     printf("%s, compute capability %d.%d, %d multiprocessors\n", properties.name, properties.major, properties.minor,
@@ -605,8 +598,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "bench_cuda: no case matches --filter: %s\n", filter);
         return 2;
     }
-    csv = open_output(csv_name, "w");
-    html = open_output(html_name, "w");
+    csv = open_output(csv_name);
+    html = open_output(html_name);
     fprintf(csv, "suite,case,dtype,isa,threads,impl,metric,value\n");
     for (i = 0; i < result_count; i++)
         fprintf(csv, "%s,%s,%s,cuda,1,%s,%s,%.6g\n", results[i].suite, results[i].name, results[i].dtype,

@@ -17,7 +17,7 @@ endif
 
 # CUDA_ARCH: an architecture, as nvcc's -arch has it; on Hopper the one whose code has warpgroup products
 CUDA_ARCH ?= $(if $(findstring 9.0,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)),sm_90a,native)
-$(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_page.h bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
+$(BUILD)/bench/bench_cuda: bench/bench_cuda.cu bench/bench_page.h bench/host.h bench/bench_cuda.mk mixprec_cuda.cuh mixprec.h
 	@mkdir -p $(BUILD)/bench
 	printf '#define MIXPREC_IMPLEMENTATION\n#include "mixprec.h"\n' | $(CC) -O2 -I. -c -x c -o $(BUILD)/bench/cpu.o -
 	flags=; if printf '#include <cublas_v2.h>\n#include <cublasLt.h>\nint main() { cublasHandle_t h; cublasLtHandle_t l; \

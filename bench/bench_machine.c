@@ -2,13 +2,13 @@
    delivers, how fast its clock is, and the table of the formats. The limits are shown once at the start, and handed out
    to be measured again beside each figure that is set against them. */
 #ifdef __linux__
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* for host.h */
 #else
 #define _POSIX_C_SOURCE 200809L
 #endif
 #include "bench.h"
+#include "host.h"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -63,17 +63,6 @@ static size_t cache_bytes(int level, size_t otherwise) {
     return otherwise;
 }
 
-/* That this program may use: taskset and containers leave it fewer than there are. */
-static int count_cores(void) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-#ifdef __linux__
-    cpu_set_t usable;
-    if (!sched_getaffinity(0, sizeof(usable), &usable))
-        cores = CPU_COUNT(&usable);
-#endif
-    return cores > 0 ? (int)cores : 1;
-}
-
 void bench_identify(void) {
     bench_machine_info *machine = &bench_machine;
     struct utsname system;
@@ -90,7 +79,7 @@ void bench_identify(void) {
     snprintf(machine->compiler, sizeof(machine->compiler), "unknown");
 #endif
     strftime(machine->date, sizeof(machine->date), "%Y-%m-%d %H:%M UTC", gmtime(&now));
-    machine->cores = count_cores();
+    machine->cores = host_cores();
     machine->l1_bytes = cache_bytes(1, (size_t)32 << 10);
     machine->l2_bytes = cache_bytes(2, (size_t)512 << 10);
     machine->l3_bytes = cache_bytes(3, (size_t)16 << 20);

@@ -11,17 +11,17 @@
    the storage type of their mode. What PyTorch's autocast keeps in fp32 is fp32: the transformer's residual stream,
    normalisation and its parameters, embeddings, what is inside softmax and the loss. */
 #ifdef __linux__
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* for host.h */
 #else
 #define _POSIX_C_SOURCE 200809L
 #endif
 #define MIXPREC_IMPLEMENTATION
+#include "host.h"
 #include "train.h"
 
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -972,16 +972,6 @@ static int number(const char *name, const char *text, long most) {
     return (int)value;
 }
 
-static int usable_cores(void) { /* taskset and containers leave fewer than there are */
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-#ifdef __linux__
-    cpu_set_t usable;
-    if (!sched_getaffinity(0, sizeof usable, &usable))
-        cores = CPU_COUNT(&usable);
-#endif
-    return cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
-}
-
 static void read_options(int argc, char **argv) {
     int i, known;
     for (i = 1; i < argc; i++) {
@@ -1020,7 +1010,7 @@ static void read_options(int argc, char **argv) {
     if (!known)
         fail("unknown mode %s (see --help)", option.mode);
     if (!option.threads)
-        option.threads = usable_cores();
+        option.threads = host_cores() > 256 ? 256 : host_cores();
 }
 
 static void path_of(const char *name, char path[4096]) {
@@ -1028,19 +1018,11 @@ static void path_of(const char *name, char path[4096]) {
         fail("%s is too long a path", option.out);
 }
 
-static FILE *open_output(const char *path, const char *how) {
-    FILE *file = fopen(path, how);
+static FILE *open_output(const char *path) {
+    FILE *file = fopen(path, "w");
     if (!file)
         fail("cannot write %s", path);
     return file;
-}
-
-/* Before the work; what is there stays as it is. */
-static void check_output(const char *path) {
-    int is_new = access(path, F_OK) != 0;
-    fclose(open_output(path, "a"));
-    if (is_new)
-        remove(path);
 }
 
 int main(int argc, char **argv) {
@@ -1055,8 +1037,8 @@ int main(int argc, char **argv) {
         fail("cannot make the directory %s", option.out);
     path_of("results.csv", csv_path);
     path_of("report.html", html_path);
-    check_output(csv_path);
-    check_output(html_path);
+    if (!host_can_write(csv_path) || !host_can_write(html_path))
+        fail("cannot write to %s", option.out);
     snprintf(about, sizeof about,
              "%s: %zu characters for training, %zu for validation, %zu different ones. Adam, cosine schedule; kernels: "
              "%s.",
@@ -1073,8 +1055,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "\r%-79s\r", "");
     compare_with_fp32();
     train_write_table(stdout, results, result_count);
-    csv = open_output(csv_path, "w");
-    html = open_output(html_path, "w");
+    csv = open_output(csv_path);
+    html = open_output(html_path);
     train_write_csv(csv, results, result_count);
     train_write_html(html, results, result_count, about);
     if (ferror(csv) || ferror(html) || fclose(csv) || fclose(html))

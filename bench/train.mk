@@ -7,6 +7,6 @@ TRAIN_ARGS ?=
 train: $(BUILD)/train/train ## a small language model in fp32, fp16, bf16, fp8: does it train? TRAIN_ARGS=--help
 	@$(BUILD)/train/train --out $(BUILD)/train $(TRAIN_ARGS)
 
-$(BUILD)/train/train: bench/train.c bench/train_report.c bench/train.h bench/train.mk mixprec.h
+$(BUILD)/train/train: bench/train.c bench/train_report.c bench/train.h bench/host.h bench/train.mk mixprec.h
 	@mkdir -p $(BUILD)/train
 	$(CC) -std=c99 $(WARNINGS) $(CFLAGS) -pthread -o $@ bench/train.c bench/train_report.c -lm
