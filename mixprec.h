@@ -5247,9 +5247,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256 mixprec_words_avx2_(const char *x, si
 /* Packing reads many rows at once: bytes ahead to prefetch in each. */
 #define MIXPREC_PREFETCH_ 512
 
-/* Adds the products of a column of A, row[i] bytes from a, and a row of B to s or, for f64, w; two vectors of B may be
-   given in `part` instead. */
 #define MIXPREC_TILE_ROWS_AVX2_ 6
+/* Adds the products of a column of A, whose element i lies row[i] bytes from a, and of a row of B to s or, for f64, w;
+   up to two vectors of B may be given in `part` instead. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_step_avx2_(const int rows, const int vectors, const int wide,
                                                                  __m256 (*s)[8], __m256d (*w)[8], const char *a,
                                                                  const size_t *row, const char *b, size_t b_panel,
@@ -5266,9 +5266,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_step_avx2_(const int rows,
 }
 
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. Rows that are not there are the last one
-   again. masked: not more than `columns` of B are read. packed: every row is there, and the steps are constants: two of
-   k take 46 instructions, not 56, 1024^3 of f32 on Zen 3 .97 of the time, and .85 in busy minutes of a shared machine,
-   where the core's other thread takes its part. */
+   again. masked: not more than `columns` of B are read. packed: every row is there, what `ahead` points to is
+   prefetched, and the steps are constants: two of k take 46 instructions, not 56, 1024^3 of f32 on Zen 3 .97 of the
+   time, and .85 in busy minutes of a shared machine, where the core's other thread takes its part. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
                                                                  const int carry, const int masked, const int packed,
                                                                  size_t rows_there, size_t columns, size_t depth,
@@ -5302,7 +5302,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows,
             MIXPREC_UNROLL_ for (i = 0; i < 2; i++, a += a_step, b += b_step)
                 mixprec_tile_step_avx2_(rows, vectors, wide, s, w, a, row, b, b_panel, NULL);
         }
-        while (!packed || a != stop) {
+        while (!packed || a != stop) { /* once where depth is 1: a_step may be anything then */
             __m256 part[2];
             if (masked)
                 MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) part[j % 2] =
@@ -5362,9 +5362,9 @@ MIXPREC_AVX2_ static void mixprec_tile_at_avx2_(size_t rows, size_t columns, siz
 MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t depth, const void *a, const void *b,
                                              const void *ahead, void *t, size_t ldt, int first, int wide) {
     const size_t size = wide ? 8 : 4;
-#define MIXPREC_TILE_AVX2_(wide, size)                                                                                 \
-    mixprec_tile_body_avx2_(6, 2, wide, 0, 0, 1, 6, columns, depth, (const char *)a, size, 6 * (size),                 \
-                            (const char *)b, 64, 0, (const char *)ahead, (char *)t, ldt * (size), first)
+#define MIXPREC_TILE_AVX2_(wide, bytes)                                                                                \
+    mixprec_tile_body_avx2_(6, 2, wide, 0, 0, 1, 6, 0, depth, (const char *)a, bytes, 6 * (bytes), (const char *)b,    \
+                            64, 0, (const char *)ahead, (char *)t, ldt * (bytes), first)
     if (rows < MIXPREC_TILE_ROWS_AVX2_ || columns * size < 64)
         mixprec_tile_at_avx2_(rows, columns, depth, (const char *)a, size, MIXPREC_TILE_ROWS_AVX2_ * size,
                               (const char *)b, 64, (char *)t, ldt, first, wide);
@@ -5376,7 +5376,7 @@ MIXPREC_AVX2_ static void mixprec_tile_avx2_(size_t rows, size_t columns, size_t
 }
 
 /* Where less than 8 columns of B are there to be read. By itself: with two bodies more gcc 12 has fewer registers for
-   those above. */
+   those of mixprec_tile_at_avx2_. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_small_narrow_avx2_(size_t rows, size_t columns, size_t depth,
                                                                 const char *a, size_t a_row, size_t a_step,
                                                                 const char *b, size_t b_step, char *t, size_t ldt,
