@@ -346,11 +346,13 @@ void bench_measure(bench_timing *timings, int count) {
             timings[i].check(timings[i].context);
     }
     for (round = 0; round < MAX_ROUNDS; round++)
-        for (i = 0; i < count; i++)
-            if (plans[i].taken < plans[i].rounds) {
-                progress(&timings[i].key);
-                take_sample(&timings[i], &plans[i]);
+        for (i = 0; i < count; i++) {
+            const int next = round % 2 ? count - 1 - i : i; /* none runs behind the same other one every time */
+            if (plans[next].taken < plans[next].rounds) {
+                progress(&timings[next].key);
+                take_sample(&timings[next], &plans[next]);
             }
+        }
     for (i = 0; i < count; i++) {
         double *samples = plans[i].samples;
         int n = plans[i].taken;

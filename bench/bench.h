@@ -2,7 +2,8 @@
 
      - asks bench_wanted() whether --filter lets a case through,
      - fills an array of bench_timing, one for each implementation that is compared, and calls bench_measure(), which
-       runs them in turn, round after round, so that a drift of the clock or a noisy neighbour hits all of them alike,
+       runs them in turn, round after round, there and back, so that a drift of the clock or a noisy neighbour hits
+       all of them alike,
      - names the limit that a figure is set against, a bench_limit: it runs right before and right after each sample,
        for a limit measured once is soon false: clocks change, and neighbours on a shared machine come and go,
      - hands every figure to bench_record(), from which the tables, results.csv, results.json and report.html are made.
