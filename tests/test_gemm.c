@@ -1177,6 +1177,32 @@ static void test_unread_operands(void) {
             }
 }
 
+/* Between the rows of a matrix that has one row lies nothing: its leading dimension may be so large that its bytes
+   wrap around to 0. */
+static void test_one_stored_row(void) {
+    size_t i, path;
+    int x;
+    random_state = 12;
+    for (x = 0; x < DTYPE_COUNT; x++)
+        for (i = 0; i < 4; i++)
+            for (path = 0; path < ISA_COUNT; path++) {
+                const mixprec_dtype type = all_dtypes[x], c_type = type == MIXPREC_F64 ? type : MIXPREC_F32;
+                problem p = plain_problem(type, type, c_type, i & 1 ? 12 : 100, i & 2 ? 40 : 5, 1);
+                mixprec_gemm_desc desc;
+                mixprec_status status;
+                if (!runs_here(all_isas[path]))
+                    continue;
+                p.trans_a = MIXPREC_TRANS;
+                prepare(&p);
+                now_path = path_name(all_isas[path]);
+                desc = describe_call(all_isas[path]);
+                desc.lda = desc.ldb = SIZE_MAX / mixprec_dtype_size(type) + 1;
+                status = mixprec_gemm_ex(&desc);
+                CHECK(status == MIXPREC_OK, "%s: status %d", describe(now_path), (int)status);
+                check_c(now_path, 1);
+            }
+}
+
 /* ---- workspaces ---- */
 
 static void test_workspaces(void) {
@@ -1935,6 +1961,7 @@ int main(int argc, char **argv) {
         {"gemm: rounding modes and overflow policies", test_rounding},
         {"gemm: NaN and Inf", test_nan_and_inf},
         {"gemm: what alpha = 0 and k = 0 must not read", test_unread_operands},
+        {"gemm: a matrix of one row has any leading dimension", test_one_stored_row},
         {"gemm: any workspace gives the same bits", test_workspaces},
         {"gemm: allocation", test_allocation},
         {"gemm: error bound", test_error_bound},
