@@ -610,7 +610,7 @@ typedef struct mixprec_parameter {
     mixprec_dtype model_type; /* not looked at where model is NULL */
     void *compensation;
     float *moment1; /* Adam: of the gradient; SGD: the momentum, NULL without. Zeros before the first step. */
-    float *moment2; /* Adam: of its square; SGD: NULL */
+    float *moment2; /* Adam: of its square; SGD: not looked at */
     mixprec_round round;
     mixprec_overflow overflow; /* of a model that is not f32 */
     uint64_t
@@ -1586,8 +1586,8 @@ MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mix
                                              float inverse_scale, float clip, int found_inf);
 
 /* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is
-   f32, f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
-   MIXPREC_ERR_OVERLAP. */
+   f32, f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL (not where n is 0), MIXPREC_ERR_DTYPE,
+   MIXPREC_ERR_SIZE, MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
 
 /* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak -
@@ -1678,8 +1678,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 
    A first argument may be the same memory as an input of the same shape where the element size is the same, unless it
    is a gradient of parameters or a comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also,
-   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX / 4 bytes). A dimension of 0 is no
-   error, and nothing is done; what has no element then may be NULL. */
+   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX / 4 bytes; for convolution of more
+   than SIZE_MAX / 64 elements, im2col's matrix among them). A dimension of 0 is no error, and nothing is done; what has
+   no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
