@@ -1,6 +1,6 @@
 /* The same program for any machine: prints a hash of conversions between all formats, one of matrix products and one of
-   steps of training. All must print the same lines; make check-targets runs it on this machine and on emulated ones, a
-   Cortex-M4 without an operating system among them.
+   steps of training and of layers that these do without. All must print the same lines; make check-targets runs it on
+   this machine and on emulated ones, a Cortex-M4 without an operating system among them.
 
        cc -O2 tests/same_bits.c && ./a.out */
 #define MIXPREC_IMPLEMENTATION
@@ -151,6 +151,83 @@ static mixprec_status train(void) {
     return adam.step == STEPS ? status : MIXPREC_ERR_SCALE;
 }
 
+/* ---- what those steps leave out: batch normalisation, softmax of some columns, convolution ---- */
+
+enum { IMAGES = 2, CHANNELS = 3, HEIGHT = 5, IMAGE_WIDTH = 6, PIXELS = HEIGHT * IMAGE_WIDTH, FILTERS = 2, KERNEL = 3 };
+
+static mixprec_status normalise(mixprec_dtype dtype) {
+    enum { COUNT = IMAGES * CHANNELS * PIXELS };
+    static uint16_t x[COUNT], dy[COUNT], y[COUNT], gamma[CHANNELS], beta[CHANNELS];
+    static float sums[6][CHANNELS]; /* mean, rstd, running mean and variance, the gradients of gamma and beta */
+    const size_t size = mixprec_dtype_size(dtype);
+    mixprec_status status = MIXPREC_OK;
+    size_t i;
+    fill_codes(x, dtype, 31, COUNT);
+    fill_codes(dy, dtype, 32, COUNT);
+    fill_codes(gamma, dtype, 33, CHANNELS);
+    fill_codes(beta, dtype, 34, CHANNELS);
+    memset(sums, 0, sizeof sums);
+    for (i = 0; i < CHANNELS; i++)
+        sums[3][i] = 1;
+    status |= mixprec_batch_norm(y, dtype, sums[0], sums[1], x, dtype, gamma, beta, dtype, sums[2], sums[3], 0.1,
+                                 IMAGES, CHANNELS, PIXELS, 1e-5);
+    hash = hash_numbers(hash, y, COUNT, size);
+    status |= mixprec_batch_norm_inference(y, dtype, x, dtype, gamma, beta, dtype, sums[2], sums[3], IMAGES, CHANNELS,
+                                           PIXELS, 1e-5);
+    hash = hash_numbers(hash, y, COUNT, size);
+    status |= mixprec_batch_norm_backward(y, dtype, sums[4], sums[5], dy, dtype, x, dtype, gamma, dtype, sums[0],
+                                          sums[1], IMAGES, CHANNELS, PIXELS);
+    hash = hash_numbers(hash, y, COUNT, size);
+    hash = hash_numbers(hash, sums, 6 * CHANNELS, 4);
+    return status;
+}
+
+static mixprec_status attend(mixprec_dtype dtype) {
+    static const int32_t valid[5] = {1, 0, 19, 7, 12};
+    static uint16_t x[5 * 19], dy[5 * 19], y[5 * 19];
+    const size_t size = mixprec_dtype_size(dtype);
+    mixprec_status status = MIXPREC_OK;
+    fill_codes(x, dtype, 35, 5 * 19);
+    fill_codes(dy, dtype, 36, 5 * 19);
+    status |= mixprec_softmax_masked(y, dtype, x, dtype, valid, 5, 19);
+    hash = hash_numbers(hash, y, 5 * 19, size);
+    status |= mixprec_softmax_masked_backward(dy, dtype, dy, dtype, y, dtype, valid, 5, 19);
+    hash = hash_numbers(hash, dy, 5 * 19, size);
+    return status;
+}
+
+static mixprec_status convolve(mixprec_dtype dtype) {
+    enum { IN = IMAGES * CHANNELS * PIXELS, OUT_MOST = IMAGES * FILTERS * PIXELS };
+    enum { WEIGHTS = FILTERS * CHANNELS * KERNEL * KERNEL };
+    static const mixprec_conv2d layer = {IMAGES, CHANNELS, HEIGHT, IMAGE_WIDTH, FILTERS, KERNEL, KERNEL,
+                                         2,      1,        1,      1,           1,       1};
+    static uint16_t x[IN], dx[IN], y[OUT_MOST], weight[WEIGHTS], add[FILTERS];
+    static float dweight[WEIGHTS], dbias[FILTERS];
+    static double workspace[1024];
+    const size_t size = mixprec_dtype_size(dtype);
+    mixprec_status status = MIXPREC_OK;
+    size_t height = 0, width = 0, count, bytes = 0;
+    status |= mixprec_conv2d_output(&layer, &height, &width);
+    status |= mixprec_conv2d_workspace(&layer, &bytes);
+    count = IMAGES * FILTERS * height * width;
+    if (status != MIXPREC_OK || count > OUT_MOST || bytes > sizeof workspace)
+        return MIXPREC_ERR_WORKSPACE;
+    fill_codes(x, dtype, 37, IN);
+    fill_codes(weight, dtype, 38, WEIGHTS);
+    fill_codes(add, dtype, 39, FILTERS);
+    status |= mixprec_conv2d_forward(&layer, y, dtype, x, dtype, weight, dtype, add, dtype, workspace, bytes);
+    hash = hash_numbers(hash, y, count, size);
+    fill_codes(y, dtype, 40, count);
+    status |= mixprec_conv2d_backward_input(&layer, dx, dtype, y, dtype, weight, dtype, workspace, bytes);
+    hash = hash_numbers(hash, dx, IN, size);
+    memset(dweight, 0, sizeof dweight);
+    memset(dbias, 0, sizeof dbias);
+    status |= mixprec_conv2d_backward_weight(&layer, dweight, dbias, y, dtype, x, dtype, workspace, bytes);
+    hash = hash_numbers(hash, dweight, WEIGHTS, 4);
+    hash = hash_numbers(hash, dbias, FILTERS, 4);
+    return status;
+}
+
 int main(void) {
     static const mixprec_dtype dtypes[] = {MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
     static float source[256], back[256];
@@ -196,6 +273,11 @@ int main(void) {
 
     hash = 0xCBF29CE484222325u;
     status |= train();
+    for (d = 0; d < 4; d++) {
+        status |= normalise(dtypes[d]);
+        status |= attend(dtypes[d]);
+        status |= convolve(dtypes[d]);
+    }
     printf("training %08lx%08lx status %d\n", (unsigned long)(hash >> 32), (unsigned long)(hash & 0xFFFFFFFFu),
            (int)status);
     return status != MIXPREC_OK;

@@ -440,22 +440,27 @@ static mixprec_convert_options variant(int i) {
 }
 #define VARIANTS 5
 
+/* All lengths from all alignments; or, of a pair that is not thorough, some. */
 static void test_lengths(mixprec_dtype to, mixprec_dtype from) {
+    static const size_t few[] = {1, 7, 33, 63, 64, 65, LONGEST};
+    const int all = thorough(to, from);
+    const size_t lengths = all ? LONGEST + 1 : sizeof few / sizeof few[0];
     static uint64_t source_memory[LONGEST + 32], got_memory[LONGEST + 32], want[LONGEST];
-    size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to), n;
+    size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to), i;
     unsigned char untouched[GUARD];
     static const size_t shifts[] = {0, 1, 3}; /* in elements, or bytes of two */
     int path, shift, kind;
     memset(untouched, 0xA5, sizeof untouched);
     for (kind = 0; kind < VARIANTS; kind++)
-        for (shift = 0; shift < 9; shift++) {
+        for (shift = 0; shift < 9; shift += all ? 1 : test_quick ? 4 : 2) {
             unsigned char *source = (unsigned char *)source_memory + shifts[shift / 3] * from_size;
             unsigned char *got = (unsigned char *)got_memory + GUARD + shifts[shift % 3] * to_size;
             mixprec_convert_options options = variant(kind);
             fill(source, from, LONGEST);
             expect(want, to, source, from, LONGEST, &options);
             for (path = 0; path < path_count; path++)
-                for (n = 0; n <= LONGEST; n++) {
+                for (i = 0; i < lengths; i++) {
+                    const size_t n = all ? i : few[i];
                     options.isa = paths[path];
                     memset(got_memory, 0xA5, sizeof got_memory);
                     check(got, want, to, source, from, n, &options);
@@ -477,9 +482,9 @@ static void test_guard_pages(void) {
     size_t n;
     for (from = 0; from < TYPES; from++)
         for (to = 0; to < TYPES; to++)
-            for (kind = 0; kind < (thorough(types[to], types[from]) ? VARIANTS : 0); kind++)
+            for (kind = 0; kind < (thorough(types[to], types[from]) ? VARIANTS : 1); kind++)
                 for (at_end = 0; at_end < 2; at_end++)
-                    for (n = 1; n <= LONGEST; n += 1 + n / 70) {
+                    for (n = 1; n <= LONGEST; n += thorough(types[to], types[from]) ? 1 + n / 70 : 13) {
                         unsigned char *source =
                             at_end ? source_end - mixprec_dtype_bytes(types[from], n) : source_start;
                         unsigned char *got = at_end ? got_end - mixprec_dtype_bytes(types[to], n) : got_start;
@@ -498,11 +503,12 @@ static void test_in_place(mixprec_dtype to, mixprec_dtype from) {
     static uint64_t source[70001], want[70001], memory[70001];
     static const size_t lengths[] = {1,  2,   7,   15,  16,  17,  31,   32,   33,   63,   64,
                                      65, 127, 131, 255, 256, 257, 1023, 1025, 4099, 70000};
-    const size_t longest = test_quick ? 5000 : 70000;
+    const size_t longest = !thorough(to, from) ? (test_quick ? 300 : 1025) : test_quick ? 5000 : 70000;
+    const int step = longest == 300 ? 2 : 1;
     size_t i;
     int path, kind;
     fill(source, from, longest + 1);
-    for (kind = 0; kind < VARIANTS; kind++) {
+    for (kind = 0; kind < VARIANTS; kind += step) {
         mixprec_convert_options options = variant(kind);
         expect(want, to, source, from, longest + 1, &options);
         for (path = 0; path < path_count; path++)
@@ -518,6 +524,25 @@ static void test_in_place(mixprec_dtype to, mixprec_dtype from) {
                 compare(memory, want, to, source, from, n, &options);
             }
     }
+}
+
+static void test_narrow_pairs(void) {
+    enum { LONG = 2501 }; /* more than an internal buffer */
+    static uint64_t source[LONG], want[LONG], got[LONG];
+    int to, from, path;
+    for (from = 0; from < TYPES; from++)
+        for (to = 0; to < TYPES; to++)
+            if (!thorough(types[to], types[from])) {
+                mixprec_convert_options options = variant((from + to) % VARIANTS);
+                test_lengths(types[to], types[from]);
+                test_in_place(types[to], types[from]);
+                fill(source, types[from], LONG);
+                expect(want, types[to], source, types[from], LONG, &options);
+                for (path = 0; path < path_count; path++) {
+                    options.isa = paths[path];
+                    check(got, want, types[to], source, types[from], LONG, &options);
+                }
+            }
 }
 
 /* ---- the stochastic stream ---- */
@@ -684,6 +709,7 @@ static int same_sum(double got, double want, size_t n) {
 }
 
 #define STATS_COUNT 4000
+#define STATS_LONG 9001
 
 static void expect_stats(mixprec_statistics *want, const void *source, mixprec_dtype from, size_t n, mixprec_dtype to,
                          const mixprec_convert_options *options) {
@@ -692,8 +718,8 @@ static void expect_stats(mixprec_statistics *want, const void *source, mixprec_d
     const uint64_t max = oracle_bits(oracle_value(format, format->finite - 1));
     const uint64_t min_normal = has_subnormals ? oracle_bits(oracle_value(format, 1u << format->mantissa_bits)) : 0;
     uint64_t amax = 0, min_nonzero = ORACLE_INF, group_amax = 0;
-    static double numbers[STATS_COUNT], errors[STATS_COUNT];
-    static unsigned char single[STATS_COUNT / 256 + 1];
+    static double numbers[STATS_LONG], errors[STATS_LONG];
+    static unsigned char single[STATS_LONG / 256 + 1];
     size_t i;
     memset(want, 0, sizeof *want);
     want->count = n;
@@ -863,6 +889,36 @@ static void test_stats(mixprec_dtype from) {
                 check_stats((const char *)groups + mixprec_dtype_bytes(from, i + odd), from, 128, types[to], nearest);
             }
         }
+}
+
+/* More than any block, of every kind of group; and no options, which are those that are all 0. */
+static void test_stats_blocks(void) {
+    static const mixprec_dtype sources[] = {MIXPREC_F32, MIXPREC_F64, MIXPREC_BF16, MIXPREC_E5M2};
+    static const mixprec_dtype targets[] = {MIXPREC_F16, MIXPREC_E4M3, MIXPREC_I8};
+    static const size_t lengths[] = {0, 4097, STATS_LONG};
+    static const mixprec_convert_options none = {0};
+    static uint64_t source[STATS_LONG];
+    size_t from, to, i;
+    for (from = 0; from < sizeof sources / sizeof *sources; from++) {
+        fill_groups(source, sources[from], STATS_LONG);
+        for (to = 0; to < sizeof targets / sizeof *targets; to++)
+            for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+                mixprec_statistics with, without;
+                mixprec_convert_options options = {0};
+                options.round = i % 2 ? MIXPREC_ROUND_NEAREST_EVEN : MIXPREC_ROUND_STOCHASTIC;
+                options.scale = i % 2 ? 0.0f : 3.0f;
+                options.seed = 8;
+                options.offset = 0xFFFFF000u;
+                check_stats(source, sources[from], lengths[i], targets[to], options);
+                memset(&with, 0x5A, sizeof with);
+                memset(&without, 0xA5, sizeof without);
+                CHECK(mixprec_stats(&with, source, sources[from], lengths[i], targets[to], &none) == MIXPREC_OK &&
+                          mixprec_stats(&without, source, sources[from], lengths[i], targets[to], NULL) == MIXPREC_OK &&
+                          !memcmp(&with, &without, sizeof with),
+                      "%s to %s, %lu elements: options NULL give other statistics", mixprec_dtype_name(sources[from]),
+                      mixprec_dtype_name(targets[to]), (unsigned long)lengths[i]);
+            }
+    }
 }
 
 /* Element i and, after it in the same lane, element i + 32: the sum of their squares is just below, or just above, the
@@ -1227,6 +1283,8 @@ int main(int argc, char **argv) {
             if (to != MIXPREC_F64 && to != from && i < 2 && test_begin(pair_name("beside every point", to, from)))
                 test_modes(to, from), test_end();
         }
+    if (test_begin("convert: lengths, alignment and in place, the other pairs"))
+        test_narrow_pairs(), test_end();
     for (i = 0; i < 3; i++) {
         const mixprec_dtype to = i < 2 ? MIXPREC_F32 : MIXPREC_BF16;
         const mixprec_dtype from = i == 0 ? MIXPREC_E4M3 : i == 1 ? MIXPREC_E5M2 : MIXPREC_F32;
@@ -1251,6 +1309,8 @@ int main(int argc, char **argv) {
     }
     if (test_begin("convert: statistics of sums beside a tie"))
         test_stats_ties(), test_end();
+    if (test_begin("convert: statistics of several blocks, and without options"))
+        test_stats_blocks(), test_end();
     if (test_begin("convert: statistics of many elements"))
         test_stats_long(), test_end();
     if (test_begin("convert: statistics, errors"))

@@ -1887,6 +1887,233 @@ static void test_workspace_overlap(void) {
               allowed[with]);
 }
 
+/* The same where arrays of pointers tell where the matrices are: any one of them, from before the workspace or from
+   within it, touches it or has one element in it. */
+static void test_workspace_pointers(void) {
+    enum { SIDE = 4, CELLS = SIDE * SIDE, BATCH = 3, MOST = 1 << 16, ROOM = 2 * CELLS };
+    static float memory[ROOM + MOST + ROOM], before[ROOM + MOST + ROOM], blocks_of[3][BATCH][CELLS];
+    const void *arrays[3][BATCH];
+    size_t best = 0, size, x, l, i, r, q;
+    int side;
+    mixprec_gemm_desc d;
+    memset(&d, 0, sizeof d);
+    d.m = d.n = d.k = SIDE;
+    d.batch = BATCH;
+    d.a_type = d.b_type = d.c_type = MIXPREC_F32;
+    CHECK(mixprec_gemm_workspace(&d, &best, NULL) == MIXPREC_OK && best < sizeof(float) * MOST, "%zu bytes", best);
+    size = best / sizeof(float) + CELLS; /* in floats */
+    for (i = 0; i < sizeof memory / sizeof *memory; i++)
+        before[i] = (float)(i % 7) - 3;
+    for (x = 0; x < 3; x++)
+        for (l = 0; l < BATCH; l++)
+            for (side = 0; side < 4; side++) {
+                const mixprec_status want = side % 3 ? MIXPREC_ERR_OVERLAP : MIXPREC_OK;
+                float *const workspace = memory + ROOM, *at = side == 0   ? workspace - CELLS
+                                                              : side == 1 ? workspace - CELLS + 1
+                                                              : side == 2 ? workspace + size - 1
+                                                                          : workspace + size;
+                mixprec_status got;
+                memcpy(memory, before, sizeof memory);
+                for (i = 0; i < 3; i++)
+                    for (r = 0; r < BATCH; r++) {
+                        for (q = 0; q < CELLS; q++)
+                            blocks_of[i][r][q] = (float)((i + 2 * r + 3 * q) % 5) - 2;
+                        arrays[i][BATCH - 1 - r] = blocks_of[i][r]; /* none of them rises */
+                    }
+                arrays[x][l] = at;
+                d.a_array = arrays[0];
+                d.b_array = arrays[1];
+                d.c_array = (void *const *)(void *)arrays[2];
+                d.workspace = workspace;
+                d.workspace_size = size * sizeof(float);
+                got = mixprec_gemm_ex(&d);
+                CHECK(got == want, "matrix %zu of %c, side %d: got %d, want %d", l, "ABC"[x], side, (int)got,
+                      (int)want);
+                if (want != MIXPREC_OK) {
+                    CHECK(!memcmp(memory, before, sizeof memory), "matrix %zu of %c, side %d: written", l, "ABC"[x],
+                          side);
+                    continue;
+                }
+                for (r = 0; r < CELLS && x < 2; r++)
+                    CHECK(float_bits(at[r]) == float_bits(before[at - memory + (ptrdiff_t)r]), "an operand changed");
+                for (r = 0; r < BATCH; r++)
+                    for (q = 0; q < CELLS; q++) {
+                        float sum = 0;
+                        for (i = 0; i < SIDE; i++)
+                            sum += ((const float *)arrays[0][r])[q / SIDE * SIDE + i] *
+                                   ((const float *)arrays[1][r])[i * SIDE + q % SIDE];
+                        CHECK(((const float *)arrays[2][r])[q] == sum, "product %zu, element %zu: got %g, want %g", r,
+                              q, (double)((const float *)arrays[2][r])[q], (double)sum);
+                    }
+            }
+}
+
+/* A, B and C are blocks of one larger matrix of small integers, which touch: one beside the other, or one below the
+   other, in any order. All sums are exact, and nothing but C changes. */
+static void test_side_by_side(void) {
+    enum { LD = 112, ROWS = 96 };
+    static const mixprec_dtype dtypes[] = {MIXPREC_F32, MIXPREC_F64, MIXPREC_F16, MIXPREC_BF16};
+    static const size_t sizes[][3] = {{1, 1, 1}, {5, 7, 6}, {13, 40, 30}, {30, 16, 33}}; /* m, n, k */
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static double values[ROWS * LD];
+    static unsigned char memory[ROWS * LD * 8], start[sizeof memory], want[sizeof memory];
+    size_t t, z, i, j, p, x;
+    int order, below, isa;
+    for (i = 0; i < ROWS * LD; i++)
+        values[i] = (double)((i * 7 + i / LD) % 5) - 2;
+    for (t = 0; t < sizeof dtypes / sizeof *dtypes; t++) {
+        for (i = 0; i < ROWS * LD; i++)
+            store_code(start + i * size_of(dtypes[t]), nearest(values[i], dtypes[t]), size_of(dtypes[t]));
+        for (z = 0; z < sizeof sizes / sizeof *sizes; z++)
+            for (order = 0; order < 6; order++)
+                for (below = 0; below < 2; below++)
+                    for (isa = -1; isa < (int)ISA_COUNT; isa++) { /* -1: mixprec_gemm */
+                        const size_t size = size_of(dtypes[t]), m = sizes[z][0], n = sizes[z][1], k = sizes[z][2];
+                        const size_t rows[3] = {m, k, m}, columns[3] = {k, n, n};
+                        const double alpha = order % 2 ? 2 : 1, beta = order % 2 ? 1 : 0;
+                        size_t at[3], next = 0;
+                        mixprec_status got;
+                        mixprec_gemm_desc d;
+                        if (isa >= 0 && !runs_here(all_isas[isa]))
+                            continue;
+                        for (x = 0; x < 3; x++) {
+                            const int block = orders[order][x];
+                            at[block] = below ? next * LD : next;
+                            next += below ? rows[block] : columns[block];
+                        }
+                        memcpy(memory, start, sizeof memory);
+                        memcpy(want, start, sizeof memory);
+                        memset(&d, 0, sizeof d);
+                        d.m = m, d.n = n, d.k = k;
+                        d.alpha = &alpha, d.beta = &beta;
+                        d.a = memory + at[0] * size, d.b = memory + at[1] * size, d.c = memory + at[2] * size;
+                        d.a_type = d.b_type = d.c_type = dtypes[t];
+                        d.lda = d.ldb = d.ldc = LD;
+                        if (isa >= 0)
+                            d.isa = all_isas[isa];
+                        got = isa < 0 ? mixprec_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, m, n, k, (float)alpha, d.a,
+                                                     d.a_type, LD, d.b, d.b_type, LD, (float)beta, d.c, d.c_type, LD)
+                                      : mixprec_gemm_ex(&d);
+                        CHECK(got == MIXPREC_OK, "%s, %zu x %zu x %zu, order %d, below %d: got %d",
+                              mixprec_dtype_name(dtypes[t]), m, n, k, order, below, (int)got);
+                        for (i = 0; i < m; i++)
+                            for (j = 0; j < n; j++) {
+                                double sum = 0;
+                                for (p = 0; p < k; p++)
+                                    sum += values[at[0] + i * LD + p] * values[at[1] + p * LD + j];
+                                sum = alpha * sum + beta * values[at[2] + i * LD + j];
+                                store_code(want + (at[2] + i * LD + j) * size, nearest(sum, dtypes[t]), size);
+                            }
+                        CHECK(!memcmp(memory, want, sizeof memory),
+                              "%s, isa %d, %zu x %zu x %zu, order %d, below %d: wrong sums, or other elements changed",
+                              mixprec_dtype_name(dtypes[t]), isa, m, n, k, order, below);
+                    }
+    }
+}
+
+/* mixprec_gemm, one argument bad at a time; with the short way (alpha 1, beta 0) and without. */
+static void test_plain_statuses(void) {
+    enum { M = 3, N = 5, K = 4, C_AT = 64 };
+    typedef struct call {
+        mixprec_transpose ta, tb;
+        size_t m, n, k;
+        const void *a;
+        mixprec_dtype a_type;
+        size_t lda;
+        const void *b;
+        mixprec_dtype b_type;
+        size_t ldb;
+        void *c;
+        mixprec_dtype c_type;
+        size_t ldc;
+    } call;
+    static float memory[2 * C_AT], before[2 * C_AT], other[64];
+    float *const c_at = memory + C_AT;
+    size_t i;
+    int type, general, zero;
+    for (i = 0; i < 2 * C_AT; i++)
+        before[i] = (float)(i % 5) - 2;
+    for (i = 0; i < 64; i++)
+        other[i] = (float)(i % 3);
+    for (general = 0; general < 3; general++) {
+        const float alpha = general == 1 ? 0.5f : 1, beta = general == 2 ? 1 : 0;
+        const call plain = {MIXPREC_NO_TRANS,
+                            MIXPREC_NO_TRANS,
+                            M,
+                            N,
+                            K,
+                            other,
+                            MIXPREC_F32,
+                            K,
+                            other,
+                            MIXPREC_F32,
+                            N,
+                            c_at,
+                            MIXPREC_F32,
+                            N};
+#define PLAIN(change, status)                                                                                          \
+    do {                                                                                                               \
+        call x = plain;                                                                                                \
+        mixprec_status got;                                                                                            \
+        memcpy(memory, before, sizeof memory);                                                                         \
+        change;                                                                                                        \
+        got = mixprec_gemm(x.ta, x.tb, x.m, x.n, x.k, alpha, x.a, x.a_type, x.lda, x.b, x.b_type, x.ldb, beta, x.c,    \
+                           x.c_type, x.ldc);                                                                           \
+        CHECK(got == (status), "alpha %g, beta %g, %s: got %d", (double)alpha, (double)beta, #change, (int)got);       \
+        CHECK(got == MIXPREC_OK || !memcmp(memory, before, sizeof memory), "%s: C was written", #change);              \
+    } while (0)
+        PLAIN((void)0, MIXPREC_OK);
+        PLAIN(x.a = NULL, MIXPREC_ERR_NULL);
+        PLAIN(x.b = NULL, MIXPREC_ERR_NULL);
+        PLAIN(x.c = NULL, MIXPREC_ERR_NULL);
+        for (type = -1; type <= MIXPREC_DTYPE_COUNT; type++)
+            if (type < MIXPREC_F32 || type > MIXPREC_E5M2) {
+                PLAIN(x.a_type = (mixprec_dtype)type, MIXPREC_ERR_DTYPE);
+                PLAIN(x.b_type = (mixprec_dtype)type, MIXPREC_ERR_DTYPE);
+                PLAIN(x.c_type = (mixprec_dtype)type, MIXPREC_ERR_DTYPE);
+            }
+        PLAIN(x.ta = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
+        PLAIN(x.tb = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
+        PLAIN(x.tb = (mixprec_transpose)0xFFFFFFFFu, MIXPREC_ERR_TRANSPOSE);
+        PLAIN(x.lda = K - 1, MIXPREC_ERR_LEADING_DIMENSION);
+        PLAIN(x.ldb = N - 1, MIXPREC_ERR_LEADING_DIMENSION);
+        PLAIN(x.ldc = N - 1, MIXPREC_ERR_LEADING_DIMENSION);
+        PLAIN(x.ta = MIXPREC_TRANS; x.lda = M - 1, MIXPREC_ERR_LEADING_DIMENSION);
+        PLAIN(x.tb = MIXPREC_TRANS; x.ldb = K - 1, MIXPREC_ERR_LEADING_DIMENSION);
+        PLAIN(x.ta = MIXPREC_TRANS; x.lda = M, MIXPREC_OK);
+        PLAIN(x.tb = MIXPREC_TRANS; x.ldb = K, MIXPREC_OK);
+        PLAIN(x.lda = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+        PLAIN(x.ldb = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+        PLAIN(x.ldc = SIZE_MAX / 2, MIXPREC_ERR_SIZE);
+        PLAIN(x.m = SIZE_MAX / 4, MIXPREC_ERR_SIZE);
+        PLAIN(x.n = x.ldb = x.ldc = SIZE_MAX / 8, MIXPREC_ERR_SIZE);
+        PLAIN(x.k = x.lda = SIZE_MAX / 8, MIXPREC_ERR_SIZE);
+        PLAIN(x.a = c_at - M * K, MIXPREC_OK); /* they touch */
+        PLAIN(x.a = c_at + M * N, MIXPREC_OK);
+        PLAIN(x.b = c_at - K * N, MIXPREC_OK);
+        PLAIN(x.b = c_at + M * N, MIXPREC_OK);
+        PLAIN(x.a = c_at - M * K + 1, MIXPREC_ERR_OVERLAP);
+        PLAIN(x.a = c_at + M * N - 1, MIXPREC_ERR_OVERLAP);
+        PLAIN(x.b = c_at - K * N + 1, MIXPREC_ERR_OVERLAP);
+        PLAIN(x.b = c_at + M * N - 1, MIXPREC_ERR_OVERLAP);
+        PLAIN(x.a = x.b = NULL; x.k = 0, MIXPREC_OK); /* not read, so it may lie in C, too */
+        PLAIN(x.a = x.b = c_at; x.k = 0, MIXPREC_OK);
+        PLAIN(x.a = x.b = NULL; x.c = NULL; x.m = 0, MIXPREC_OK);
+        PLAIN(x.a = x.b = NULL; x.c = NULL; x.n = 0, MIXPREC_OK);
+        PLAIN(x.m = 0; x.c_type = MIXPREC_NONE, MIXPREC_ERR_DTYPE);
+        PLAIN(x.k = 0; x.tb = (mixprec_transpose)2, MIXPREC_ERR_TRANSPOSE);
+#undef PLAIN
+    }
+    for (zero = 0; zero < 2; zero++) { /* alpha 0 */
+        memcpy(memory, before, sizeof memory);
+        CHECK(mixprec_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, M, N, K, 0, zero ? NULL : c_at, MIXPREC_F32, K,
+                           zero ? NULL : c_at, MIXPREC_F32, N, 2, c_at, MIXPREC_F32, N) == MIXPREC_OK,
+              "alpha 0");
+        for (i = 0; i < 2 * C_AT; i++)
+            CHECK(memory[i] == before[i] * (i >= C_AT && i < C_AT + M * N ? 2 : 1), "alpha 0, element %zu", i);
+    }
+}
+
 /* A packed B may lie between matrices of C, as blocks from an allocator do; within one, it is refused. */
 static void test_packed_between(void) {
     static uint64_t block[64]; /* C in the first 16 words and in the last, B between */
@@ -2179,6 +2406,9 @@ int main(int argc, char **argv) {
         {"gemm_ex: overlap", test_overlap},
         {"gemm_ex: overlap in large batches", test_overlap_of_many},
         {"gemm_ex: overlap with the workspace", test_workspace_overlap},
+        {"gemm_ex: overlap with the workspace, arrays of pointers", test_workspace_pointers},
+        {"gemm_ex: blocks of one matrix, side by side", test_side_by_side},
+        {"gemm_ex: every error status of mixprec_gemm", test_plain_statuses},
         {"gemm_ex: a packed matrix between those of C", test_packed_between},
         {"gemm_ex: wrong packed matrices", test_packed_errors},
     };

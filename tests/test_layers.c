@@ -63,8 +63,7 @@ static uint32_t code_at(const tensor *t, size_t i) {
     size_t size = mixprec_dtype_size(t->type);
     return size == 4 ? t->code.bits32[i + 1] : size == 2 ? t->code.bits16[i + 1] : t->code.bits8[i + 1];
 }
-static void set_tensor(tensor *t, size_t i, double value) {
-    uint32_t code = mixprec_encode(value, t->type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0);
+static void set_code(tensor *t, size_t i, uint32_t code) {
     size_t size = mixprec_dtype_size(t->type);
     if (size == 4)
         t->code.bits32[i + 1] = code;
@@ -73,6 +72,9 @@ static void set_tensor(tensor *t, size_t i, double value) {
     else
         t->code.bits8[i + 1] = (uint8_t)code;
     t->value[i] = mixprec_decode(code, t->type);
+}
+static void set_tensor(tensor *t, size_t i, double value) {
+    set_code(t, i, mixprec_encode(value, t->type, MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0));
 }
 static void shape(tensor *t, mixprec_dtype type, size_t n) {
     t->type = type;
@@ -1541,13 +1543,35 @@ static void test_bits(void) {
 
 /* ---- the same bits on each path of this machine ---- */
 
+/* A NaN or an Inf makes all that a norm or a softmax gives of its row NaN, on every path: of eight rows, six have none
+   and are of moderate size, zeros and subnormals among them; one has every magnitude; one has any code. */
+static void spoil_rows(tensor *t, size_t rows, size_t columns) {
+    const uint32_t most = mixprec_dtype_size(t->type) == 4   ? 0xFFFFFFFF
+                          : mixprec_dtype_size(t->type) == 2 ? 0xFFFF
+                                                             : 0xFF;
+    size_t i;
+    uint32_t kind = 0;
+    for (i = 0; i < rows * columns; i++) {
+        if (i % columns == 0)
+            kind = random_u32() % 8;
+        if (random_u32() % (kind < 2 ? 4 : 32) == 0) {
+            uint32_t code = random_u32() & most, sign = code & (most ^ most >> 1);
+            if (kind == 0 && t->type == MIXPREC_F32 && code % 64 < 8) /* few codes of f32 are Inf or NaN */
+                code = 0x7F800000 | (code & 64 ? code : sign);
+            if (kind)
+                code = kind == 1 && t->type == MIXPREC_F32 ? code & 0xDFFFFFFF : code % 2 ? sign : sign | code % 8 / 2;
+            set_code(t, i, code);
+        }
+    }
+}
+
 /* Every loop that is compiled more than once, run on `kernels` with the same random shapes, dtypes and codes: Inf and
-   NaN too, at odd addresses. */
+   NaN too, at odd addresses. Loops over single elements get `wild`, of which a part is Inf in most rows. */
 static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
-    static tensor x, dy, gamma, out;
+    static tensor x, wild, dy, gamma, out;
     static float sums[2][MOST], statistics[2][64], losses[64];
     uint64_t hash = seed;
-    mixprec_tensor_ X, DY, GAMMA, OUT;
+    mixprec_tensor_ X, WILD, DY, GAMMA, OUT;
     mixprec_softmax_ softmax;
     mixprec_norm_ norms;
     int32_t valid[64], targets[64];
@@ -1566,15 +1590,18 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
         valid[i] = (int32_t)(random_u32() % (columns + 1));
         targets[i] = (int32_t)(random_u32() % (columns + 1)) - 1;
     }
+    wild = x;
     if (x.type == MIXPREC_F32)
         for (i = 0; i < n; i++) /* every magnitude */
             if (random_u32() % 4 == 0)
-                x.code.bits32[i + 1] = random_u32() % 8 ? random_u32() & 0xDFFFFFFF : 0x7F800000 | random_u32() << 31;
+                set_code(&wild, i, random_u32() % 8 ? random_u32() & 0xDFFFFFFF : 0x7F800000 | random_u32() << 31);
+    spoil_rows(&x, rows, columns);
 #define AS(tensor_, t)                                                                                                 \
     tensor_.kernels = kernels;                                                                                         \
     tensor_.data = (char *)memory(&t);                                                                                 \
     tensor_.type = t.type
     AS(X, x);
+    AS(WILD, wild);
     AS(DY, dy);
     AS(GAMMA, gamma);
     AS(OUT, out);
@@ -1585,9 +1612,9 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
         hash = hash_numbers(hash, &code, 1, 4);                                                                        \
     }
     for (kind = 0; kind <= (int)MIXPREC_ACTIVATION_TANH; kind++) {
-        mixprec_activate_run_(OUT, NULL, X, n, (mixprec_activation)kind);
+        mixprec_activate_run_(OUT, NULL, WILD, n, (mixprec_activation)kind);
         ADD_OUT
-        mixprec_activate_run_(OUT, &DY, X, n, (mixprec_activation)kind);
+        mixprec_activate_run_(OUT, &DY, WILD, n, (mixprec_activation)kind);
         ADD_OUT
     }
     for (kind = 0; kind < 4; kind++) { /* softmax, its logarithm, with a mask, cross-entropy */
@@ -1636,7 +1663,7 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     }
     mixprec_dropout_run_(kernels, OUT, DY, n, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
     ADD_OUT
-    mixprec_bias_run_(kernels, OUT, X, GAMMA, rows, columns);
+    mixprec_bias_run_(kernels, OUT, WILD, GAMMA, rows, columns);
     ADD_OUT
     memset(sums, 0, sizeof sums);
     mixprec_add_rows_run_(kernels, sums[0], DY, NULL, rows, columns - columns / 2, columns);
@@ -1647,9 +1674,9 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
     hash = hash_numbers(hash, sums, sizeof sums / 4, 4);
     if (x.type == MIXPREC_F32 && rows > 1 && columns > 1) {
         const mixprec_conv2d layer = {1, 1, 1, columns, 1, 1, 2, 1, 1, 1, 1, 0, 0};
-        mixprec_conv_bias_run_(kernels, OUT, 0, (const float *)memory(&x), DY, rows, columns);
+        mixprec_conv_bias_run_(kernels, OUT, 0, (const float *)memory(&wild), DY, rows, columns);
         ADD_OUT
-        mixprec_col2im_run_(kernels, &layer, OUT, 0, (const float *)memory(&x), 1, columns - 1);
+        mixprec_col2im_run_(kernels, &layer, OUT, 0, (const float *)memory(&wild), 1, columns - 1);
         ADD_OUT
     }
     return hash;
@@ -1822,6 +1849,248 @@ static void test_in_place(void) {
 
 /* ---- statuses ---- */
 
+/* The arguments of a layer: arrays with their dtypes, and dimensions, in the order of its declaration. */
+typedef struct arguments {
+    void *p[8];
+    mixprec_dtype t[8];
+    size_t n[3];
+    mixprec_activation activation;
+    double epsilon, momentum;
+    float probability;
+} arguments;
+
+#define T(i) args->p[i], args->t[i]
+#define LAYER(name, ...)                                                                                               \
+    static mixprec_status call_##name(const arguments *args) {                                                         \
+        return mixprec_##name(__VA_ARGS__);                                                                            \
+    }                                                                                                                  \
+    static mixprec_status call_##name(const arguments *args)
+LAYER(activate, T(0), T(1), args->n[0], args->activation);
+LAYER(activate_backward, T(0), T(1), T(2), args->n[0], args->activation);
+LAYER(softmax, T(0), T(1), args->n[0], args->n[1]);
+LAYER(log_softmax, T(0), T(1), args->n[0], args->n[1]);
+LAYER(softmax_backward, T(0), T(1), T(2), args->n[0], args->n[1]);
+LAYER(softmax_masked, T(0), T(1), args->p[2], args->n[0], args->n[1]);
+LAYER(softmax_masked_backward, T(0), T(1), T(2), args->p[3], args->n[0], args->n[1]);
+LAYER(cross_entropy, T(0), args->p[1], T(2), args->p[3], args->n[0], args->n[1], 1);
+LAYER(layer_norm, T(0), args->p[1], args->p[2], T(3), args->p[4], T(5), args->n[0], args->n[1], args->epsilon);
+LAYER(layer_norm_backward, T(0), args->p[1], args->p[2], T(3), T(4), T(5), args->p[6], args->p[7], args->n[0],
+      args->n[1]);
+LAYER(rms_norm, T(0), args->p[1], T(2), T(3), args->n[0], args->n[1], args->epsilon);
+LAYER(rms_norm_backward, T(0), args->p[1], T(2), T(3), T(4), args->p[5], args->n[0], args->n[1]);
+LAYER(batch_norm, T(0), args->p[1], args->p[2], T(3), args->p[4], T(5), args->p[6], args->p[7], args->momentum,
+      args->n[0], args->n[1], args->n[2], args->epsilon);
+LAYER(batch_norm_inference, T(0), T(1), args->p[2], T(3), args->p[4], args->p[5], args->n[0], args->n[1], args->n[2],
+      args->epsilon);
+LAYER(batch_norm_backward, T(0), args->p[1], args->p[2], T(3), T(4), T(5), args->p[6], args->p[7], args->n[0],
+      args->n[1], args->n[2]);
+LAYER(bias_add, T(0), T(1), T(2), args->n[0], args->n[1]);
+LAYER(bias_gradient, args->p[0], T(1), args->n[0], args->n[1], 0);
+LAYER(embedding, T(0), T(1), args->p[2], args->n[0], args->n[1], args->n[2]);
+LAYER(embedding_gradient, args->p[0], T(1), args->p[2], args->n[0], args->n[1], args->n[2]);
+LAYER(dropout, T(0), T(1), args->n[0], args->probability, 0, 0);
+
+#define WORKSPACE 90000
+static mixprec_conv2d convolution_with(const arguments *args) {
+    mixprec_conv2d l = {0, 0, 4, 4, 0, 3, 3, 0, 0, 0, 0, 0, 0};
+    l.batch = args->n[0];
+    l.filters = args->n[1];
+    l.channels = args->n[2];
+    return l;
+}
+static mixprec_status call_conv2d_forward(const arguments *args) {
+    const mixprec_conv2d l = convolution_with(args);
+    return mixprec_conv2d_forward(&l, T(0), T(1), T(2), T(3), args->p[4], WORKSPACE);
+}
+static mixprec_status call_conv2d_backward_input(const arguments *args) {
+    const mixprec_conv2d l = convolution_with(args);
+    return mixprec_conv2d_backward_input(&l, T(0), T(1), T(2), args->p[3], WORKSPACE);
+}
+static mixprec_status call_conv2d_backward_weight(const arguments *args) {
+    const mixprec_conv2d l = convolution_with(args);
+    return mixprec_conv2d_backward_weight(&l, args->p[0], args->p[1], T(2), T(3), args->p[4], WORKSPACE);
+}
+#undef T
+
+/* What each array is: y an output with a dtype, f one of f32, w the workspace; s an input that the first output may
+   replace, i another with a dtype, g one of f32 or with the next array's dtype, x indices, v counts. Capitals: it may
+   be NULL. Of the parameters, e is epsilon, m momentum, p a probability, a an activation. */
+typedef struct layer_case {
+    const char *name;
+    mixprec_status (*call)(const arguments *args);
+    const char *arrays, *parameters;
+    size_t dimensions, may_be_0; /* how many of them, from the first */
+} layer_case;
+#define CASE(name, ...)                                                                                                \
+    { #name, call_##name, __VA_ARGS__ }
+static const layer_case layer_cases[] = {CASE(activate, "ys", "a", 1, 1),
+                                         CASE(activate_backward, "yss", "a", 1, 1),
+                                         CASE(softmax, "ys", "", 2, 2),
+                                         CASE(log_softmax, "ys", "", 2, 2),
+                                         CASE(softmax_backward, "yss", "", 2, 2),
+                                         CASE(softmax_masked, "ysv", "", 2, 2),
+                                         CASE(softmax_masked_backward, "yssv", "", 2, 2),
+                                         CASE(cross_entropy, "YFsx", "", 2, 2),
+                                         CASE(layer_norm, "yFFsGI", "e", 2, 2),
+                                         CASE(layer_norm_backward, "YFFssIgg", "", 2, 2),
+                                         CASE(rms_norm, "yFsI", "e", 2, 2),
+                                         CASE(rms_norm_backward, "YFssIg", "", 2, 2),
+                                         CASE(batch_norm, "yFFsGIFF", "em", 3, 3),
+                                         CASE(batch_norm_inference, "ysGIgg", "e", 3, 3),
+                                         CASE(batch_norm_backward, "YFFssIgg", "", 3, 3),
+                                         CASE(bias_add, "ysi", "", 2, 2),
+                                         CASE(bias_gradient, "fi", "", 2, 2),
+                                         CASE(embedding, "yix", "", 3, 3),
+                                         CASE(embedding_gradient, "fix", "", 3, 3),
+                                         CASE(dropout, "ys", "p", 1, 1),
+                                         CASE(conv2d_forward, "yiiIw", "", 3, 1),
+                                         CASE(conv2d_backward_input, "yiiw", "", 3, 1),
+                                         CASE(conv2d_backward_weight, "fFiiw", "", 3, 1)};
+#undef CASE
+
+typedef union kilobyte {
+    float f32[256];
+    int32_t i32[256];
+    char bytes[1024];
+} kilobyte;
+static kilobyte rooms[100], rooms_before[100]; /* array i is in rooms[i + 1], the workspace from rooms[10] on */
+
+/* May a call that succeeds write? One that fails must not. */
+static void expect(const layer_case *layer, const arguments *args, mixprec_status status, int may_write,
+                   const char *what, size_t which) {
+    const mixprec_status got = layer->call(args);
+    CHECK(got == status, "%s, %s %zu: status %d (%s), want %d", layer->name, what, which, (int)got,
+          mixprec_status_string(got), (int)status);
+    if (may_write)
+        memcpy(rooms, rooms_before, sizeof rooms);
+    CHECK(!memcmp(rooms, rooms_before, sizeof rooms), "%s, %s %zu: wrote", layer->name, what, which);
+    memcpy(rooms, rooms_before, sizeof rooms);
+}
+
+static void check_nulls_and_dtypes(const layer_case *layer, const arguments *usual) {
+    static const mixprec_dtype bad[] = {MIXPREC_NONE, MIXPREC_F64, MIXPREC_E2M1, MIXPREC_I8, (mixprec_dtype)99};
+    size_t i, k;
+    for (i = 0; layer->arrays[i]; i++) {
+        const int optional = strchr("YFIG", layer->arrays[i]) != NULL;
+        arguments args = *usual;
+        args.p[i] = NULL;
+        expect(layer, &args, optional ? MIXPREC_OK : MIXPREC_ERR_NULL, optional, "NULL for array", i);
+        for (k = 0; strchr("yYsiI", layer->arrays[i]) && k < sizeof bad / sizeof *bad; k++) {
+            args = *usual;
+            args.t[i] = bad[k];
+            expect(layer, &args, MIXPREC_ERR_DTYPE, 0, "dtype of array", i);
+            args.p[i] = optional ? NULL : args.p[i];
+            expect(layer, &args, MIXPREC_ERR_DTYPE, 0, "dtype without array", i);
+        }
+    }
+}
+static void check_overlaps(const layer_case *layer, const arguments *usual) {
+    size_t i, k;
+    for (i = 0; layer->arrays[i]; i++)
+        for (k = 0; strchr("yYfFw", layer->arrays[i]) && layer->arrays[k]; k++) {
+            const int same = i == 0 && layer->arrays[k] == 's';
+            arguments args = *usual;
+            if (k == i)
+                continue;
+            args.p[k] = (char *)args.p[i] + 4;
+            expect(layer, &args, MIXPREC_ERR_OVERLAP, 0, "4 bytes behind the start of another: array", k);
+            args.p[k] = (char *)args.p[i] - 4;
+            expect(layer, &args, MIXPREC_ERR_OVERLAP, 0, "4 bytes before the start of another: array", k);
+            args.p[k] = args.p[i];
+            expect(layer, &args, same ? MIXPREC_OK : MIXPREC_ERR_OVERLAP, same, "the place of another: array", k);
+            args.t[k] = MIXPREC_F16;
+            if (same)
+                expect(layer, &args, MIXPREC_ERR_OVERLAP, 0, "in place, of another size: array", k);
+        }
+}
+/* Sizes: one dimension, and two of which the product is 0 modulo SIZE_MAX + 1. */
+static void check_dimensions(const layer_case *layer, const arguments *usual) {
+    const int vocabulary = layer->dimensions == 3 && strchr(layer->arrays, 'x');
+    const size_t root = (size_t)1 << sizeof(size_t) * 4;
+    size_t i;
+    arguments args;
+    for (i = 0; i < layer->dimensions; i++) {
+        args = *usual;
+        args.n[i] = SIZE_MAX / 16 + 1;
+        expect(layer, &args, MIXPREC_ERR_SIZE, 0, "dimension", i);
+        args.n[i] = args.n[layer->dimensions - 1] = root;
+        if (i < layer->dimensions - 1)
+            expect(layer, &args, MIXPREC_ERR_SIZE, 0, "a product with the last, of dimension", i);
+    }
+    for (i = 0; i < layer->may_be_0; i++) {
+        args = *usual;
+        args.n[i] = 0;
+        expect(layer, &args, vocabulary && i == 1 ? MIXPREC_ERR_INDEX : MIXPREC_OK, 0, "0 for dimension", i);
+    }
+    if (layer->may_be_0 == layer->dimensions) {
+        memset(&args.p, 0, sizeof args.p);
+        memset(&args.n, 0, sizeof args.n);
+        expect(layer, &args, MIXPREC_OK, 0, "0 for all dimensions, NULL for all arrays", 0);
+    }
+}
+static void check_parameters(const layer_case *layer, const arguments *usual) {
+    static const double bad[] = {-1, -DBL_MIN, -HUGE_VAL, HUGE_VAL, (double)NAN, 1 + DBL_EPSILON};
+    static const float bad_f32[] = {-1, -FLT_MIN, -HUGE_VALF, HUGE_VALF, NAN, 1 + FLT_EPSILON};
+    static const int bad_activations[] = {-1, (int)MIXPREC_ACTIVATION_TANH + 1, 99};
+    static const int32_t bad_indices[] = {3, 4, INT32_MAX}, bad_counts[] = {4, INT32_MAX, -1, INT32_MIN};
+    const char *valid = strchr(layer->arrays, 'v'), *index = strchr(layer->arrays, 'x');
+    size_t i, k;
+    for (i = 0; i < 6; i++) {
+        arguments args = *usual;
+        args.epsilon = bad[i];
+        if (strchr(layer->parameters, 'e') && i < 5) /* 1 + DBL_EPSILON is one */
+            expect(layer, &args, MIXPREC_ERR_PARAMETER, 0, "epsilon", i);
+        args = *usual;
+        args.momentum = bad[i];
+        if (strchr(layer->parameters, 'm'))
+            expect(layer, &args, MIXPREC_ERR_PARAMETER, 0, "momentum", i);
+        args.probability = bad_f32[i];
+        if (strchr(layer->parameters, 'p'))
+            expect(layer, &args, MIXPREC_ERR_PARAMETER, 0, "probability", i);
+        args.activation = (mixprec_activation)bad_activations[i % 3];
+        if (strchr(layer->parameters, 'a'))
+            expect(layer, &args, MIXPREC_ERR_ACTIVATION, 0, "activation", i);
+    }
+    for (i = 0; (valid || index) && i < 3; i++)
+        for (k = 0; k < (valid ? 4 : 3); k++) {
+            const size_t room = 1 + (size_t)((valid ? valid : index) - layer->arrays);
+            const int32_t good = rooms[room].i32[i];
+            rooms[room].i32[i] = rooms_before[room].i32[i] = valid ? bad_counts[k] : bad_indices[k];
+            expect(layer, usual, valid ? MIXPREC_ERR_RANGE : MIXPREC_ERR_INDEX, 0, "count or index", k);
+            rooms[room].i32[i] = rooms_before[room].i32[i] = good;
+        }
+}
+
+/* What the declarations promise, argument by argument. */
+static void test_arguments(void) {
+    static const int32_t indices[] = {0, 2, -1}, counts[] = {3, 0, 2};
+    size_t i, k, each;
+    for (each = 0; each < sizeof layer_cases / sizeof *layer_cases; each++) {
+        const layer_case *layer = &layer_cases[each];
+        arguments args;
+        memset(&args, 0, sizeof args);
+        for (i = 0; i < sizeof rooms / sizeof *rooms; i++)
+            for (k = 0; k < 256; k++)
+                rooms[i].f32[k] = (float)((i + k) % 13) + 0.5f;
+        for (i = 0; layer->arrays[i]; i++) {
+            args.p[i] = layer->arrays[i] == 'w' ? &rooms[10] : &rooms[i + 1];
+            args.t[i] = MIXPREC_F32;
+            if (layer->arrays[i] == 'x' || layer->arrays[i] == 'v')
+                memcpy(rooms[i + 1].i32, layer->arrays[i] == 'x' ? indices : counts, sizeof counts);
+        }
+        memcpy(rooms_before, rooms, sizeof rooms);
+        args.n[0] = args.n[1] = args.n[2] = 3;
+        args.activation = MIXPREC_ACTIVATION_SILU;
+        args.momentum = 1;
+        args.probability = 1;
+        expect(layer, &args, MIXPREC_OK, 1, "the usual call", 0);
+        check_nulls_and_dtypes(layer, &args);
+        check_overlaps(layer, &args);
+        check_dimensions(layer, &args);
+        check_parameters(layer, &args);
+    }
+}
+
 /* Each call must return the status and write nothing. All memory lies in one array; p(i) is its i-th kilobyte. */
 static void test_statuses(void) {
     static float memory_of[100][256], saved[100][256];
@@ -1948,6 +2217,7 @@ static void test_statuses(void) {
     wrong = l;
     wrong.filters = huge;
     REFUSED(MIXPREC_ERR_SIZE, mixprec_conv2d_workspace(&wrong, &bytes));
+    REFUSED(MIXPREC_ERR_SIZE, mixprec_conv2d_output(&wrong, &h, &w));
     /* an arena is as good a workspace: only what is used counts */
     CHECK(mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, NULL, F, conv_workspace, SIZE_MAX / 2) == MIXPREC_OK,
           "a large workspace");
@@ -2002,6 +2272,11 @@ static void test_statuses(void) {
     WRONG(filters, 0);
     WRONG(kernel_height, 0);
     WRONG(kernel_width, 5);
+    WRONG(kernel_height, 5);
+    WRONG(kernel_width, 0);
+    WRONG(height, SIZE_MAX / 4 + 1);
+    WRONG(width, SIZE_MAX / 4 + 1);
+    WRONG(padding_y, SIZE_MAX / 4 + 1);
     WRONG(dilation_y, 2);
     WRONG(padding_x, SIZE_MAX / 2);
     WRONG(dilation_x, SIZE_MAX / 2);
@@ -2011,6 +2286,7 @@ static void test_statuses(void) {
     REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_forward(&l, p(0), F, p(1), F, p(2), F, p(3), F, p(4), bytes - 1));
     REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_backward_input(&l, p(0), F, p(1), F, p(2), F, p(4), bytes - 1));
     REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_backward_weight(&l, p(0), p(1), p(2), F, p(3), F, NULL, 0));
+    REFUSED(MIXPREC_ERR_WORKSPACE, mixprec_conv2d_backward_weight(&l, p(0), p(1), p(2), F, p(3), F, p(4), bytes - 1));
 
     /* nothing to do */
     REFUSED(MIXPREC_OK, mixprec_activate(NULL, F, NULL, F, 0, MIXPREC_ACTIVATION_RELU));
@@ -2065,7 +2341,8 @@ int main(int argc, char **argv) {
         {"layers: the caller's floating-point environment", test_environment},
 #endif
         {"layers: in place", test_in_place},
-        {"layers: every error status", test_statuses}
+        {"layers: every error status", test_statuses},
+        {"layers: every argument's error statuses", test_arguments}
     };
     size_t i;
     test_init(argc, argv);

@@ -820,6 +820,128 @@ static void test_statuses(void) {
           "what is not bad is refused, or does nothing");
 }
 
+/* Each array before and behind each other one, touching it or with one element in it; and what a skipped step still
+   looks at. */
+static void test_overlap(void) {
+    enum { N = 8, SLOT = 64, ARRAYS = 6 }; /* grad, master or compensation, model, moments; each in the middle of one */
+    static float memory[ARRAYS * SLOT], before[ARRAYS * SLOT];
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    size_t i, j;
+    int inside, has_master, is_adam, skip, s;
+    mixprec_adamw_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.5;
+    adam.step = sgd.step = 1;
+    for (i = 0; i < ARRAYS * SLOT; i++)
+        before[i] = (float)(i % 13) * 0.25f;
+    for (has_master = 0; has_master < 2; has_master++)
+        for (is_adam = 0; is_adam < 2; is_adam++)
+            for (i = 0; i < (is_adam ? 5u : 4u); i++)
+                for (j = 0; j < (is_adam ? 5u : 4u); j++)
+                    for (inside = 0; inside < 2; inside++)
+                        for (skip = 0; skip < 2; skip++) {
+                            const size_t sizes[5] = {4, has_master ? 4 : 2, 2, 4, 4};
+                            const mixprec_status want = inside ? MIXPREC_ERR_OVERLAP : MIXPREC_OK;
+                            mixprec_status got;
+                            mixprec_parameter p;
+                            char *at[5];
+                            if (i == j)
+                                continue;
+                            for (s = 0; s < 5; s++)
+                                at[s] = (char *)(memory + s * SLOT + SLOT / 2);
+                            at[i] = at[j] - (N - (size_t)inside) * sizes[i];
+                            memcpy(memory, before, sizeof memory);
+                            memset(&p, 0, sizeof p);
+                            p.n = N;
+                            p.grad = at[0];
+                            p.grad_type = MIXPREC_F32;
+                            if (has_master)
+                                p.master = (float *)(void *)at[1];
+                            else
+                                p.compensation = at[1];
+                            p.model = at[2];
+                            p.model_type = MIXPREC_BF16;
+                            p.moment1 = (float *)(void *)at[3];
+                            if (is_adam)
+                                p.moment2 = (float *)(void *)at[4];
+                            got = is_adam ? mixprec_adam_step(&adam, &p, 1, 1, skip)
+                                          : mixprec_sgd_step(&sgd, &p, 1, 1, skip);
+                            CHECK(got == want, "%s, %s, array %zu before %zu, %s: %d", is_adam ? "Adam" : "SGD",
+                                  has_master ? "master" : "compensation", i, j, inside ? "in it" : "touching",
+                                  (int)got);
+                            CHECK((memcmp(memory, before, sizeof memory) == 0) == (skip || inside),
+                                  "%s, array %zu before %zu: %s", is_adam ? "Adam" : "SGD", i, j,
+                                  skip || inside ? "something was written" : "nothing was written");
+                        }
+}
+
+/* A skipped step needs no scale and no coefficient, but all the rest. */
+static void test_skipped_steps(void) {
+    static const float bad[] = {0, -1, NAN, HUGE_VALF};
+    static tensor before, now;
+    step_case c = plain_case();
+    mixprec_adam adam;
+    mixprec_sgd sgd;
+    mixprec_parameter p;
+    size_t i;
+    int type;
+    mixprec_adamw_init(&adam);
+    mixprec_sgd_init(&sgd);
+    sgd.momentum = 0.5;
+    adam.step = sgd.step = 1;
+    c.n = 20;
+    c.model_type = MIXPREC_BF16;
+    c.adam = &adam;
+    fill(&before, &c);
+    now = before;
+    p = parameter_of(&now, &c);
+    for (i = 0; i < COUNT_OF(bad); i++)
+        CHECK(mixprec_adam_step(&adam, &p, bad[i], -bad[i] - 1, 1) == MIXPREC_OK &&
+                  mixprec_sgd_step(&sgd, &p, bad[i], -bad[i] - 1, 1) == MIXPREC_OK,
+              "scale and coefficient %zu of a skipped step", i);
+    for (type = -1; type <= MIXPREC_DTYPE_COUNT; type++) {
+        mixprec_status of_grad = MIXPREC_ERR_DTYPE, of_model = MIXPREC_ERR_DTYPE;
+        for (i = 0; i < COUNT_OF(grad_dtypes); i++)
+            if (grad_dtypes[i] == (mixprec_dtype)type)
+                of_grad = MIXPREC_OK;
+        for (i = 1; i < COUNT_OF(model_dtypes); i++)
+            if (model_dtypes[i] == (mixprec_dtype)type)
+                of_model = MIXPREC_OK;
+        p.grad_type = (mixprec_dtype)type;
+        CHECK(mixprec_adam_step(&adam, &p, 1, 1, 1) == of_grad && mixprec_sgd_step(&sgd, &p, 1, 1, 1) == of_grad,
+              "gradients of dtype %d", type);
+        CHECK(mixprec_accumulate(now.master, before.grad, p.grad_type, 0, 1) == of_grad, "sum of dtype %d", type);
+        p.grad_type = c.grad_type;
+        p.model_type = (mixprec_dtype)type;
+        CHECK(mixprec_adam_step(&adam, &p, 1, 1, 1) == of_model && mixprec_sgd_step(&sgd, &p, 1, 1, 1) == of_model,
+              "a model of dtype %d", type);
+        p.model_type = c.model_type;
+    }
+    p.round = (mixprec_round)6;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 1) == MIXPREC_ERR_ROUND, "SGD, skipped, unknown mode");
+    p.round = MIXPREC_ROUND_NEAREST_EVEN;
+    p.grad = NULL;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 1) == MIXPREC_ERR_NULL, "SGD, skipped, grad NULL");
+    for (i = 1; i < ISA_COUNT; i++)
+        if (!runs_here(all_isas[i])) {
+            p = parameter_of(&now, &c);
+            p.isa = all_isas[i];
+            CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_ERR_ISA &&
+                      mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_ERR_ISA,
+                  "%s, which is not here", mixprec_isa_name(all_isas[i]));
+        }
+    CHECK(!memcmp(&now, &before, sizeof now), "something was written");
+    /* x before and behind the sum, touching it or with a byte in it */
+    for (i = 0; i < 4; i++) {
+        const char *x = (const char *)(now.master + 100) + (i == 0 ? -40 : i == 1 ? -39 : i == 2 ? 159 : 160);
+        const mixprec_status want = i % 3 ? MIXPREC_ERR_OVERLAP : MIXPREC_OK;
+        CHECK(mixprec_accumulate(now.master + 100, x, MIXPREC_E4M3, 40, 0.5f) == want, "accumulate, side %zu", i);
+        CHECK(want == MIXPREC_OK || !memcmp(&now, &before, sizeof now), "refused, but written");
+        now = before;
+    }
+}
+
 int main(int argc, char **argv) {
     test_init(argc, argv);
 #define TEST(name, function)                                                                                           \
@@ -843,5 +965,7 @@ int main(int argc, char **argv) {
     else
         TEST("optim: in memory larger than the caches", test_far)
     TEST("optim: statuses, and outputs untouched", test_statuses)
+    TEST("optim: arrays that touch or overlap", test_overlap)
+    TEST("optim: what a skipped step is asked, every dtype", test_skipped_steps)
     return test_summary();
 }

@@ -750,6 +750,117 @@ static void test_statuses(void) {
           "length 1: scale %a", (double)s.scale);
 }
 
+/* Every dtype, and every array before and behind every other one, touching it or with one element in it. */
+static void test_every_status(void) {
+    enum { SLOT = 64, ARRAYS = 4 }; /* src, dst, scales, amax; each in the middle of one */
+    static float memory[ARRAYS * SLOT], before[ARRAYS * SLOT], one_history[2];
+    static const size_t sizes[ARRAYS] = {8 * 4, 8, 2 * 4, 4}, steps[ARRAYS] = {4, 1, 4, 4};
+    const mixprec_scales layout = {memory + 2 * SLOT + SLOT / 2, 1, 0, 0};
+    mixprec_quantize_desc d;
+    size_t i, j, s;
+    int from, to, inside;
+    for (i = 0; i < ARRAYS * SLOT; i++)
+        before[i] = (float)(i % 13) * 0.25f + 1;
+    for (from = -1; from <= MIXPREC_DTYPE_COUNT; from++)
+        for (to = -1; to <= MIXPREC_DTYPE_COUNT; to++) {
+            const int tensor = from == MIXPREC_F32 || from == MIXPREC_F16 || from == MIXPREC_BF16 ||
+                               from == MIXPREC_E4M3 || from == MIXPREC_E5M2;
+            const int narrow =
+                mixprec_dtype_size((mixprec_dtype)to) && to != MIXPREC_F32 && to != MIXPREC_F64 && to != MIXPREC_E8M0;
+            const mixprec_status wanted = tensor && narrow ? MIXPREC_OK : MIXPREC_ERR_DTYPE;
+            mixprec_delayed_scaling scaling, kept;
+            mixprec_status got, back, init, update;
+            memcpy(memory, before, sizeof memory);
+            d = desc_of(2, 4, (mixprec_dtype)from, (mixprec_dtype)to);
+            d.src = memory + SLOT / 2;
+            d.dst = memory + SLOT + SLOT / 2;
+            d.scales = memory + 2 * SLOT + SLOT / 2;
+            got = mixprec_quantize(&d);
+            CHECK(wanted == MIXPREC_OK || !memcmp(memory, before, sizeof memory), "dtype %d to %d: written", from, to);
+            memcpy(memory, before, sizeof memory);
+            back = mixprec_dequantize(memory, (mixprec_dtype)from, 0, memory + SLOT, (mixprec_dtype)to, 0, 2, 4, NULL);
+            CHECK(wanted == MIXPREC_OK || !memcmp(memory, before, sizeof memory), "dtype %d of %d: written", from, to);
+            CHECK(got == wanted && back == wanted, "dtype %d to %d: got %d, and back %d, want %d", from, to, (int)got,
+                  (int)back, (int)wanted);
+            memset(&scaling, 0x5A, sizeof scaling);
+            init = mixprec_delayed_scaling_init(&scaling, (mixprec_dtype)to, one_history, 2);
+            CHECK(init == (narrow ? MIXPREC_OK : MIXPREC_ERR_DTYPE), "dtype %d: got %d", to, (int)init);
+            mixprec_delayed_scaling_init(&scaling, MIXPREC_E4M3, one_history, 2);
+            scaling.dtype = (mixprec_dtype)to;
+            kept = scaling;
+            update = mixprec_delayed_scaling_update(&scaling, 3);
+            CHECK(update == init && (update == MIXPREC_OK || !memcmp(&scaling, &kept, sizeof kept)),
+                  "dtype %d: update got %d, or wrote", to, (int)update);
+        }
+    for (i = 0; i < ARRAYS; i++)
+        for (j = 0; j < ARRAYS; j++)
+            for (inside = 0; inside < 2; inside++) {
+                const mixprec_status wanted = inside ? MIXPREC_ERR_OVERLAP : MIXPREC_OK;
+                mixprec_status got;
+                char *at[ARRAYS];
+                if (i == j)
+                    continue;
+                for (s = 0; s < ARRAYS; s++)
+                    at[s] = (char *)(memory + s * SLOT + SLOT / 2);
+                at[i] = at[j] - sizes[i] + (inside ? steps[i] : 0);
+                memcpy(memory, before, sizeof memory);
+                d = desc_of(2, 4, MIXPREC_F32, MIXPREC_E4M3);
+                d.block_rows = 1;
+                d.src = at[0];
+                d.dst = at[1];
+                d.scales = (float *)(void *)at[2];
+                d.amax = (float *)(void *)at[3];
+                got = mixprec_quantize(&d);
+                CHECK(got == wanted, "array %zu before %zu, %s: got %d", i, j, inside ? "in it" : "touching", (int)got);
+                CHECK((memcmp(memory, before, sizeof memory) == 0) == inside, "array %zu before %zu: %s", i, j,
+                      inside ? "written" : "not written");
+                if (i == 3 || j == 3 || (i == 2 && j == 1) || (i == 1 && j == 2))
+                    continue;
+                /* back: dst is the wide one, and before, behind what it comes from */
+                if (i == 0 || j == 0) {
+                    mixprec_scales scales_of = layout;
+                    scales_of.values = (float *)(void *)at[2];
+                    memcpy(memory, before, sizeof memory);
+                    got = mixprec_dequantize(at[0], MIXPREC_F32, 0, at[1], MIXPREC_E4M3, 0, 2, 4, &scales_of);
+                    CHECK(got == wanted && (memcmp(memory, before, sizeof memory) == 0) == inside,
+                          "back, array %zu before %zu, %s: got %d", i, j, inside ? "in it" : "touching", (int)got);
+                }
+            }
+    /* gaps between rows count */
+    memcpy(memory, before, sizeof memory);
+    d = desc_of(2, 4, MIXPREC_F32, MIXPREC_E4M3);
+    d.src = memory;
+    d.src_ld = 16;
+    d.dst = memory + 8;
+    d.scales = memory + SLOT;
+    CHECK(mixprec_quantize(&d) == MIXPREC_ERR_OVERLAP, "dst in a gap of src");
+    d.dst = memory + SLOT + 8;
+    d.scales = memory + 8;
+    CHECK(mixprec_quantize(&d) == MIXPREC_ERR_OVERLAP, "scales in a gap of src");
+    d.scales = memory + 2 * SLOT;
+    d.amax = memory + 8;
+    CHECK(mixprec_quantize(&d) == MIXPREC_ERR_OVERLAP, "amax in a gap of src");
+    CHECK(mixprec_dequantize(memory, MIXPREC_F32, 16, memory + 8, MIXPREC_E4M3, 0, 2, 4, NULL) == MIXPREC_ERR_OVERLAP,
+          "back from a gap of dst");
+    CHECK(!memcmp(memory, before, sizeof memory), "refused, but written");
+    for (i = 1; i < ISA_COUNT; i++)
+        if (!runs_here(all_isas[i])) {
+            d = desc_of(2, 4, MIXPREC_F32, MIXPREC_E4M3);
+            d.src = memory;
+            d.dst = memory + SLOT;
+            d.scales = memory + 2 * SLOT;
+            d.isa = all_isas[i];
+            CHECK(mixprec_quantize(&d) == MIXPREC_ERR_ISA && !memcmp(memory, before, sizeof memory),
+                  "%s, which is not here", mixprec_isa_name(all_isas[i]));
+        }
+    { /* finite and positive is all that a scale needs to be for the way back */
+        static const float subnormal[1] = {0x1p-149f};
+        const mixprec_scales tiny = {subnormal, 0, 0, 0};
+        CHECK(mixprec_dequantize(memory, MIXPREC_F32, 0, memory + SLOT, MIXPREC_E4M3, 0, 2, 4, &tiny) == MIXPREC_OK,
+              "a subnormal scale");
+    }
+}
+
 int main(int argc, char **argv) {
     test_init(argc, argv);
 #define TEST(name, function)                                                                                           \
@@ -781,5 +892,6 @@ int main(int argc, char **argv) {
     TEST("quant: the caller's floating-point environment does not matter", test_environment)
 #endif
     TEST("quant: statuses, and outputs untouched", test_statuses)
+    TEST("quant: every dtype, arrays that touch or overlap", test_every_status)
     return test_summary();
 }

@@ -425,6 +425,162 @@ static void test_statuses(void) {
     CHECK(mixprec_amax(&amax, NULL, MIXPREC_F16, 0) == MIXPREC_OK && amax == 0, "n 0");
 }
 
+/* What takes one array, as functions of one kind. */
+typedef mixprec_status vector_call(void *result, const void *x, mixprec_dtype type, size_t n);
+static const float eight[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+static mixprec_status call_sum(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_sum((double *)result, x, type, n);
+}
+static mixprec_status call_sum_squares(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_sum_squares((double *)result, x, type, n);
+}
+static mixprec_status call_norm1(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_norm1((double *)result, x, type, n);
+}
+static mixprec_status call_norm2(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_norm2((double *)result, x, type, n);
+}
+static mixprec_status call_dot_left(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_dot((double *)result, x, type, eight, MIXPREC_F32, n);
+}
+static mixprec_status call_dot_right(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_dot((double *)result, eight, MIXPREC_F32, x, type, n);
+}
+static mixprec_status call_amax(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_amax((float *)result, x, type, n);
+}
+static mixprec_status call_amax_ex(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_amax_ex((float *)result, x, type, n, MIXPREC_ISA_C);
+}
+static mixprec_status call_all_finite(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_all_finite((int *)result, x, type, n);
+}
+static mixprec_status call_mean(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_mean_variance((double *)result, NULL, x, type, n);
+}
+static mixprec_status call_variance(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_mean_variance(NULL, (double *)result, x, type, n);
+}
+static mixprec_status call_reduce(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_reduce((double *)result, MIXPREC_SUM_SQUARES, x, type, NULL, MIXPREC_NONE, 1, n, MIXPREC_ISA_AUTO);
+}
+static mixprec_status call_reduce_left(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_reduce((double *)result, MIXPREC_DOT, x, type, eight, MIXPREC_F32, 0, n, MIXPREC_ISA_AUTO);
+}
+static mixprec_status call_reduce_right(void *result, const void *x, mixprec_dtype type, size_t n) {
+    return mixprec_reduce((double *)result, MIXPREC_DOT, eight, MIXPREC_F32, x, type, 0, n, MIXPREC_ISA_AUTO);
+}
+
+/* Every function, every dtype, every bad argument. Its result stays as it was. */
+static void test_every_status(void) {
+    static const struct {
+        const char *name;
+        vector_call *call;
+        int may_be_null; /* the result */
+        double of_eight; /* of eight */
+    } rows[] = {{"sum", call_sum, 0, 36},
+                {"sum_squares", call_sum_squares, 0, 204},
+                {"norm1", call_norm1, 0, 36},
+                {"norm2", call_norm2, 0, 0x1.c90d29d2d43cep+3},
+                {"dot, x", call_dot_left, 0, 204},
+                {"dot, y", call_dot_right, 0, 204},
+                {"amax", call_amax, 0, 8},
+                {"amax_ex", call_amax_ex, 0, 8},
+                {"all_finite", call_all_finite, 0, 1},
+                {"mean", call_mean, 1, 4.5},
+                {"variance", call_variance, 1, 5.25},
+                {"reduce", call_reduce, 0, 140},
+                {"reduce, x", call_reduce_left, 0, 204},
+                {"reduce, y", call_reduce_right, 0, 204}};
+    size_t r;
+    int type;
+    for (r = 0; r < sizeof rows / sizeof *rows; r++) {
+        union {
+            double wide;
+            float narrow;
+            int whole;
+        } result, before;
+        memset(&before, 0x5A, sizeof before);
+        result = before;
+#define ROW(result, x, type, n, status)                                                                                \
+    do {                                                                                                               \
+        mixprec_status got = rows[r].call(result, x, type, n);                                                         \
+        CHECK(got == (status), "%s, dtype %d: got %d, want %d, line %d", rows[r].name, (int)(type), (int)got,          \
+              (int)(status), __LINE__);                                                                                \
+    } while (0)
+        for (type = -1; type <= MIXPREC_DTYPE_COUNT; type++) {
+            const mixprec_dtype dtype = (mixprec_dtype)type;
+            const int good = type == MIXPREC_F32 || type == MIXPREC_F16 || type == MIXPREC_BF16 ||
+                             type == MIXPREC_E4M3 || type == MIXPREC_E5M2;
+            ROW(&result, NULL, dtype, 8, good ? MIXPREC_ERR_NULL : MIXPREC_ERR_DTYPE);
+            if (!good) {
+                ROW(&result, eight, dtype, 8, MIXPREC_ERR_DTYPE);
+                ROW(&result, NULL, dtype, 0, MIXPREC_ERR_DTYPE);
+                continue;
+            }
+            ROW(&result, eight, dtype, SIZE_MAX / 8 + 1, MIXPREC_ERR_SIZE);
+            ROW(&result, eight, dtype, SIZE_MAX, MIXPREC_ERR_SIZE);
+            if (!rows[r].may_be_null)
+                ROW(NULL, eight, dtype, 8, MIXPREC_ERR_NULL);
+        }
+        CHECK(!memcmp(&result, &before, sizeof result), "%s: the result was written", rows[r].name);
+        ROW(&result, eight, MIXPREC_F32, 8, MIXPREC_OK);
+#undef ROW
+        CHECK((rows[r].call == call_all_finite                             ? (double)result.whole
+               : rows[r].call == call_amax || rows[r].call == call_amax_ex ? (double)result.narrow
+                                                                           : result.wide) == rows[r].of_eight,
+              "%s of 1 .. 8", rows[r].name);
+    }
+    CHECK(mixprec_mean_variance(NULL, NULL, eight, MIXPREC_F32, 8) == MIXPREC_OK, "neither mean nor variance");
+}
+
+/* Partials that touch x or y, and such as have one byte in them. */
+static void test_overlap(void) {
+    static double memory[8], many[65536 / 8 + 4];
+    unsigned char *partials = (unsigned char *)(memory + 4);
+    const unsigned char *x = (const unsigned char *)many;
+    double before[8];
+    int side, r;
+    size_t i;
+    for (i = 0; i < 8; i++)
+        memory[i] = 1;
+    memcpy(before, memory, sizeof before);
+    for (r = 0; r < 4; r++)
+        for (side = 0; side < 4; side++) { /* x touches them from below, reaches into them, begins in them, touches */
+            const unsigned char *near_by = partials + (side == 0 ? -16 : side == 1 ? -15 : side == 2 ? 7 : 8);
+            const mixprec_status want = side % 3 ? MIXPREC_ERR_OVERLAP : MIXPREC_OK;
+            const mixprec_reduction reduction = (mixprec_reduction)r;
+            mixprec_status got;
+            memcpy(memory, before, sizeof before);
+            got =
+                mixprec_reduce(memory + 4, reduction, near_by, MIXPREC_E4M3, x, MIXPREC_E4M3, 0, 16, MIXPREC_ISA_AUTO);
+            CHECK(got == want, "reduction %d, x, side %d: got %d", r, side, (int)got);
+            CHECK(want == MIXPREC_OK || !memcmp(memory, before, sizeof before), "refused, but written");
+            memcpy(memory, before, sizeof before);
+            got =
+                mixprec_reduce(memory + 4, reduction, x, MIXPREC_E4M3, near_by, MIXPREC_E4M3, 0, 16, MIXPREC_ISA_AUTO);
+            CHECK(got == (reduction == MIXPREC_DOT ? want : MIXPREC_OK), "reduction %d, y, side %d: got %d", r, side,
+                  (int)got);
+        }
+    /* the second partial of two */
+    CHECK(mixprec_reduce(many, MIXPREC_SUM, x + 8, MIXPREC_E4M3, NULL, MIXPREC_NONE, 0, 65537, MIXPREC_ISA_AUTO) ==
+              MIXPREC_ERR_OVERLAP,
+          "x begins in the second partial");
+    CHECK(mixprec_reduce(many, MIXPREC_SUM, x + 16, MIXPREC_E4M3, NULL, MIXPREC_NONE, 0, 65537, MIXPREC_ISA_AUTO) ==
+              MIXPREC_OK,
+          "x begins behind the second partial");
+    for (i = 0; i < ISA_COUNT; i++)
+        if (!runs_here(all_isas[i])) {
+            float amax = 42;
+            memcpy(memory, before, sizeof before);
+            CHECK(mixprec_amax_ex(&amax, x, MIXPREC_F16, 8, all_isas[i]) == MIXPREC_ERR_ISA && amax == 42, "amax_ex");
+            CHECK(mixprec_reduce(memory, MIXPREC_SUM, x, MIXPREC_F16, NULL, MIXPREC_NONE, 0, 8, all_isas[i]) ==
+                          MIXPREC_ERR_ISA &&
+                      !memcmp(memory, before, sizeof before),
+                  "reduce");
+        }
+}
+
 int main(int argc, char **argv) {
     test_init(argc, argv);
 #define TEST(name, function)                                                                                           \
@@ -442,5 +598,7 @@ int main(int argc, char **argv) {
     TEST("reduce: the caller's floating-point environment does not matter", test_environment)
 #endif
     TEST("reduce: statuses, and outputs untouched", test_statuses)
+    TEST("reduce: every status of every function", test_every_status)
+    TEST("reduce: partials that touch or overlap what is summed", test_overlap)
     return test_summary();
 }
