@@ -14,7 +14,8 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -We
 export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
-TESTS = layers convert scalar gemm gemm_ex scaler reduce quant optim policy checkpoint bounds
+# The longest first.
+TESTS = scalar layers convert gemm gemm_ex scaler reduce quant optim policy checkpoint bounds
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
