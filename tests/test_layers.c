@@ -2029,8 +2029,9 @@ static void check_dimensions(const layer_case *layer, const arguments *usual) {
     }
 }
 static void check_parameters(const layer_case *layer, const arguments *usual) {
-    static const double bad[] = {-1, -DBL_MIN, -HUGE_VAL, HUGE_VAL, (double)NAN, 1 + DBL_EPSILON};
-    static const float bad_f32[] = {-1, -FLT_MIN, -HUGE_VALF, HUGE_VALF, NAN, 1 + FLT_EPSILON};
+    /* Not static: to tcc HUGE_VAL and NAN are not constant. */
+    const double bad[] = {-1, -DBL_MIN, -HUGE_VAL, HUGE_VAL, (double)NAN, 1 + DBL_EPSILON};
+    const float bad_f32[] = {-1, -FLT_MIN, -HUGE_VALF, HUGE_VALF, NAN, 1 + FLT_EPSILON};
     static const int bad_activations[] = {-1, (int)MIXPREC_ACTIVATION_TANH + 1, 99};
     static const int32_t bad_indices[] = {3, 4, INT32_MAX}, bad_counts[] = {4, INT32_MAX, -1, INT32_MIN};
     const char *valid = strchr(layer->arrays, 'v'), *index = strchr(layer->arrays, 'x');
