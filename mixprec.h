@@ -5268,7 +5268,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_step_avx2_(const int rows,
 
 /* 6 x 16 (f64: 6 x 8): 12 accumulators, 2 vectors of B, 1 broadcast of A. Rows that are not there are the last one
    again. masked: not more than `columns` of B are read. packed: every row is there, what `ahead` points to is
-   prefetched, and the steps are constants: two of k take 46 instructions, not 56, 1024^3 of f32 on Zen 3 .97 of the
+   prefetched, and the steps are constants: two of k take 47 instructions, not 58, 1024^3 of f32 on Zen 3 .97 of the
    time, and .85 in the slow minutes of a shared machine. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_tile_body_avx2_(const int rows, const int vectors, const int wide,
                                                                  const int carry, const int masked, const int packed,
