@@ -678,6 +678,17 @@ typedef struct mixprec_buffer {
 #else
 #define MIXPREC_INLINE static inline
 #endif
+/* What a constant format folds to a few instructions; where size counts, all formats share one copy. */
+#if defined(__GNUC__) && !defined(__OPTIMIZE_SIZE__)
+#define MIXPREC_FOLD_ MIXPREC_INLINE __attribute__((always_inline))
+#else
+#define MIXPREC_FOLD_ MIXPREC_INLINE
+#endif
+#if defined(__GNUC__)
+#define MIXPREC_LIKELY_(x) __builtin_expect((x) != 0, 1)
+#else
+#define MIXPREC_LIKELY_(x) (x)
+#endif
 
 /* clang turns tests of the bits of a number into tests of the number, in which DAZ takes subnormals for 0; and where
    the command line has promised that there is no Inf and no NaN (-ffast-math), it folds those tests of arguments and of
@@ -803,6 +814,13 @@ MIXPREC_INLINE uint32_t mixprec_round_threshold_(mixprec_round round, uint32_t s
     return 0x7FFFFFFFu + odd;
 }
 
+/* The same in units of 2^-64: a fraction of up to 64 bits needs no bit for what is lost. */
+MIXPREC_INLINE uint64_t mixprec_round_threshold64_(mixprec_round round, uint32_t sign, uint32_t odd, uint32_t random) {
+    const uint32_t high = mixprec_round_threshold_(round, sign, 0, random);
+    const uint32_t low = round != MIXPREC_ROUND_STOCHASTIC && (high & 1) ? 0xFFFFFFFFu : 0;
+    return ((uint64_t)high << 32 | low) + (round == MIXPREC_ROUND_NEAREST_EVEN ? odd : 0);
+}
+
 /* Does an overflow stay at the largest finite value in this mode? IEEE 754-2019, 7.4. */
 MIXPREC_INLINE int mixprec_overflow_to_max_(mixprec_round round, uint32_t sign) {
     return round == MIXPREC_ROUND_TOWARD_ZERO || (round == MIXPREC_ROUND_UP && sign) ||
@@ -811,7 +829,8 @@ MIXPREC_INLINE int mixprec_overflow_to_max_(mixprec_round round, uint32_t sign) 
 
 /* The sign bit goes on everything but a NaN without one and FNUZ's zero. */
 MIXPREC_INLINE uint32_t mixprec_signed_(const mixprec_layout_ *to, uint32_t sign, uint32_t code) {
-    return !sign || (to->special == MIXPREC_FNUZ_ && code == 0) ? code : code | to->sign_code;
+    return to->special == MIXPREC_FNUZ_ && code == 0 ? 0
+                                                     : code | sign * to->sign_code; /* no branch: signs are random */
 }
 
 /* Inf, or NaN with its upper payload bits. */
@@ -862,58 +881,56 @@ MIXPREC_INLINE uint32_t mixprec_rounded_(mixprec_parts_ parts, uint32_t sign, mi
     return parts.kept + (uint32_t)((uint32_t)(parts.fraction + threshold) < threshold);
 }
 
-/* Puts a number together: biased target exponent (at least 1) and the mantissa with its leading bit. */
-MIXPREC_INLINE uint32_t mixprec_assemble_(const mixprec_layout_ *to, uint32_t sign, int32_t exponent,
-                                          mixprec_parts_ parts, mixprec_round round, mixprec_overflow overflow,
-                                          uint32_t random) {
-    uint32_t code = to->max_code + 1;
-    MIXPREC_ASSERT(exponent >= 1);
-    /* One exponent above the largest one overflows whatever the mantissa; farther ones would not fit the addition. */
-    if (exponent <= (int32_t)(to->max_code >> to->mantissa_bits) + 1)
-        code = ((uint32_t)(exponent - 1) << to->mantissa_bits) + mixprec_rounded_(parts, sign, round, random);
+/* A code that may be too large, with its sign. */
+MIXPREC_INLINE uint32_t mixprec_finite_(const mixprec_layout_ *to, uint32_t sign, uint32_t code, mixprec_round round,
+                                        mixprec_overflow overflow) {
     if (code > to->max_code)
         code = overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(round, sign) ? to->max_code
                                                                                           : to->overflow_code;
     return mixprec_signed_(to, sign, code);
 }
 
-/* From the bits of a binary32 to any format of the table. */
-MIXPREC_INLINE uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_ *to, mixprec_round round,
-                                            mixprec_overflow overflow, uint32_t random) {
-    uint32_t sign = bits >> 31, mantissa = bits & 0x7FFFFFu;
-    int32_t exponent = (int32_t)(bits >> 23 & 0xFF), target = exponent - 127 + to->bias;
-    int shift = 23 - to->mantissa_bits;
-    if (exponent == 0xFF)
-        return mixprec_special_(to, sign, mantissa >> shift, mantissa != 0, overflow);
-    if (exponent)
-        mantissa |= 0x800000u;
-    else
-        target++;
-    if (target < 1) {
-        shift += (int)(1 - target);
-        target = 1;
+/* From the bits of a binary32 to any format of the table. What is normal there, or too large, needs another bias and
+   the threshold in units of what is dropped: it carries out of the dropped bits exactly when it would out of 32. */
+MIXPREC_FOLD_ uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_ *to, mixprec_round round,
+                                           mixprec_overflow overflow, uint32_t random) {
+    const int drop = 23 - to->mantissa_bits, bias = 127 - to->bias;
+    const uint32_t sign = bits >> 31, magnitude = bits & 0x7FFFFFFFu;
+    uint32_t code;
+    if (magnitude >= 0x7F800000u)
+        return mixprec_special_(to, sign, (magnitude & 0x7FFFFFu) >> drop, magnitude > 0x7F800000u, overflow);
+    if (magnitude >= (uint32_t)(bias + 1) << 23) {
+        const uint32_t threshold = mixprec_round_threshold_(round, sign, magnitude >> drop & 1u, random);
+        code = (magnitude - ((uint32_t)bias << 23) + (drop ? threshold >> (32 - drop) : 0)) >> drop;
+    } else {
+        const int exponent = (int)(magnitude >> 23);
+        const uint32_t mantissa = (magnitude & 0x7FFFFFu) | (exponent ? 0x800000u : 0);
+        code = mixprec_rounded_(mixprec_shift32_(mantissa, drop + bias + 1 - (exponent ? exponent : 1), round), sign,
+                                round, random);
     }
-    return mixprec_assemble_(to, sign, target, mixprec_shift32_(mantissa, shift, round), round, overflow, random);
+    return mixprec_finite_(to, sign, code, round, overflow);
 }
 
-/* From the bits of a binary64 to any format of the table, rounded once. */
-MIXPREC_INLINE uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_ *to, mixprec_round round,
-                                            mixprec_overflow overflow, uint32_t random) {
-    uint32_t sign = (uint32_t)(bits >> 63);
-    uint64_t mantissa = bits & 0xFFFFFFFFFFFFFu;
-    int32_t exponent = (int32_t)(bits >> 52 & 0x7FF), target = exponent - 1023 + to->bias;
-    int shift = 52 - to->mantissa_bits;
-    if (exponent == 0x7FF)
-        return mixprec_special_(to, sign, (uint32_t)(mantissa >> shift), mantissa != 0, overflow);
-    if (exponent)
-        mantissa |= (uint64_t)1 << 52;
-    else
-        target++;
-    if (target < 1) {
-        shift += (int)(1 - target);
-        target = 1;
+/* From the bits of a binary64 to any format of the table, rounded once, in the same way. */
+MIXPREC_FOLD_ uint32_t mixprec_narrow_f64_(uint64_t bits, const mixprec_layout_ *to, mixprec_round round,
+                                           mixprec_overflow overflow, uint32_t random) {
+    const int drop = 52 - to->mantissa_bits, bias = 1023 - to->bias;
+    const uint32_t sign = (uint32_t)(bits >> 63);
+    const uint64_t magnitude = bits & 0x7FFFFFFFFFFFFFFFu, fraction = bits & 0xFFFFFFFFFFFFFu;
+    uint32_t code;
+    if (magnitude >= (uint64_t)0x7FF << 52)
+        return mixprec_special_(to, sign, (uint32_t)(fraction >> drop), fraction != 0, overflow);
+    if (magnitude >= (uint64_t)(bias + 1) << 52) {
+        const uint64_t threshold = mixprec_round_threshold64_(round, sign, (uint32_t)(magnitude >> drop) & 1u, random);
+        const uint64_t whole = (magnitude - ((uint64_t)bias << 52) + (threshold >> (64 - drop))) >> drop;
+        code = whole > 0xFFFFFFFFu ? 0xFFFFFFFFu : (uint32_t)whole;
+    } else {
+        const int exponent = (int)(magnitude >> 52);
+        const uint64_t mantissa = fraction | (exponent ? (uint64_t)1 << 52 : 0);
+        code = mixprec_rounded_(mixprec_shift64_(mantissa, drop + bias + 1 - (exponent ? exponent : 1), round), sign,
+                                round, random);
     }
-    return mixprec_assemble_(to, sign, target, mixprec_shift64_(mantissa, shift, round), round, overflow, random);
+    return mixprec_finite_(to, sign, code, round, overflow);
 }
 
 /* E8M0 has one significant bit and neither sign, zero nor subnormals: negative numbers and zero become NaN, numbers
@@ -953,41 +970,34 @@ MIXPREC_INLINE int mixprec_narrow_i8_(uint64_t bits, mixprec_round round, uint32
 }
 
 /* From any format of 16 bits or fewer to the bits of a binary32: exact. A NaN gets its quiet bit. */
-MIXPREC_INLINE uint32_t mixprec_widen_(uint32_t code, const mixprec_layout_ *from) {
-    uint32_t sign = (code & from->sign_code) ? 0x80000000u : 0, magnitude = code & (from->sign_code - 1u);
-    int shift = 23 - from->mantissa_bits;
-    uint32_t mantissa = (magnitude << shift) & 0x7FFFFFu;
-    int32_t exponent = (int32_t)(magnitude >> from->mantissa_bits);
-    if (magnitude > from->max_code)
-        return sign | 0x7F800000u | (mantissa ? mantissa | 0x400000u : 0);
-    if (from->special == MIXPREC_FNUZ_ && sign && !magnitude)
-        return 0x7FC00000u;
-    if (from->bias == 127)
-        return sign | magnitude << shift; /* bfloat16, whose subnormals are subnormals of binary32 */
-    if (!exponent) {
-        if (!mantissa)
-            return sign;
-        exponent = 1; /* normalise: at most 10 places */
-        if (mantissa < 0x8000u) {
-            mantissa <<= 8;
-            exponent -= 8;
-        }
-        if (mantissa < 0x80000u) {
-            mantissa <<= 4;
-            exponent -= 4;
-        }
-        if (mantissa < 0x200000u) {
-            mantissa <<= 2;
-            exponent -= 2;
-        }
-        if (mantissa < 0x400000u) {
-            mantissa <<= 1;
-            exponent -= 1;
-        }
-        mantissa <<= 1; /* the leading bit goes to bit 23, where it counts as one exponent */
+MIXPREC_FOLD_ uint32_t mixprec_widen_(uint32_t code, const mixprec_layout_ *from) {
+    const uint32_t sign = (code & from->sign_code) ? 0x80000000u : 0, magnitude = code & (from->sign_code - 1u);
+    const int raise = 23 - from->mantissa_bits;
+    uint32_t mantissa = magnitude << raise, exponent = (uint32_t)(127 - from->bias);
+    if (!MIXPREC_LIKELY_(magnitude <= from->max_code))
+        return sign | 0x7F800000u | (mantissa & 0x7FFFFFu ? mantissa | 0x400000u : 0);
+    if (from->bias == 127 || MIXPREC_LIKELY_(magnitude >> from->mantissa_bits))
+        return sign | (mantissa + (exponent << 23)); /* bfloat16's subnormals are subnormals of binary32 */
+    if (!magnitude)
+        return from->special == MIXPREC_FNUZ_ && sign ? 0x7FC00000u : sign;
+    if (from->mantissa_bits > 8 && mantissa < 0x8000u) { /* normalise: at most 10 places */
+        mantissa <<= 8;
+        exponent -= 8;
+    }
+    if (from->mantissa_bits > 4 && mantissa < 0x80000u) {
+        mantissa <<= 4;
+        exponent -= 4;
+    }
+    if (from->mantissa_bits > 2 && mantissa < 0x200000u) {
+        mantissa <<= 2;
         exponent -= 2;
     }
-    return sign | (((uint32_t)(exponent + 127 - from->bias) << 23) + mantissa);
+    if (mantissa < 0x400000u) {
+        mantissa <<= 1;
+        exponent -= 1;
+    }
+    mantissa <<= 1; /* the leading bit goes to bit 23, where it counts as one exponent */
+    return sign | (mantissa + ((exponent - 1) << 23));
 }
 
 /* From the bits of a binary32 to those of a binary64: exact. A cast would lose subnormals under DAZ. */
