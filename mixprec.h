@@ -766,25 +766,40 @@ typedef struct mixprec_layout_ {
 MIXPREC_FORMATS_(MIXPREC_LAYOUT_)
 #undef MIXPREC_LAYOUT_
 
+/* Threefry's 20 rounds, for single numbers and vectors: MIXPREC_MIX_ and MIXPREC_INJECT_ are the function's own. */
+#define MIXPREC_ROUNDS_(step)                                                                                          \
+    for (step = 1;; step++) {                                                                                          \
+        MIXPREC_MIX_(13);                                                                                              \
+        MIXPREC_MIX_(15);                                                                                              \
+        MIXPREC_MIX_(26);                                                                                              \
+        MIXPREC_MIX_(6);                                                                                               \
+        MIXPREC_INJECT_;                                                                                               \
+        if (++step > 5)                                                                                                \
+            break;                                                                                                     \
+        MIXPREC_MIX_(17);                                                                                              \
+        MIXPREC_MIX_(29);                                                                                              \
+        MIXPREC_MIX_(16);                                                                                              \
+        MIXPREC_MIX_(24);                                                                                              \
+        MIXPREC_INJECT_;                                                                                               \
+    }
+
 /* mixprec_random_bits of the indices 2 * counter and 2 * counter + 1. */
 MIXPREC_INLINE void mixprec_random_words_(uint64_t seed, uint64_t counter, uint32_t *word0, uint32_t *word1) {
-    static const uint8_t rotation[8] = {13, 15, 26, 6, 17, 29, 16, 24};
-    uint32_t key[3], x0, x1;
-    int i;
+    uint32_t key[3], x0, x1, step;
     key[0] = (uint32_t)seed;
     key[1] = (uint32_t)(seed >> 32);
     key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
     x0 = (uint32_t)counter + key[0];
     x1 = (uint32_t)(counter >> 32) + key[1];
-    for (i = 0; i < 20; i++) {
-        x0 += x1;
-        x1 = (x1 << rotation[i & 7] | x1 >> (32 - rotation[i & 7])) ^ x0;
-        if ((i & 3) == 3) {
-            uint32_t step = (uint32_t)i / 4 + 1;
-            x0 += key[step % 3];
-            x1 += key[(step + 1) % 3] + step;
-        }
-    }
+#define MIXPREC_MIX_(rotation)                                                                                         \
+    x0 += x1;                                                                                                          \
+    x1 = (x1 << (rotation) | x1 >> (32 - (rotation))) ^ x0
+#define MIXPREC_INJECT_                                                                                                \
+    x0 += key[step % 3];                                                                                               \
+    x1 += key[(step + 1) % 3] + step
+    MIXPREC_ROUNDS_(step);
+#undef MIXPREC_MIX_
+#undef MIXPREC_INJECT_
     *word0 = x0;
     *word1 = x1;
 }
@@ -1468,10 +1483,11 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
    its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
    dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
-   take. NaN stays NaN where dst_type has it. Inf saturates. With either in a block, s is 1; *amax then is NaN or Inf.
-   What GEMM does not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after mixprec_convert to f16 or
-   bf16, which is exact. The MX formats have blocks of 1 x 32 and powers of two, which mixprec_convert makes E8M0,
-   exactly; these never saturate, as those of the OCP specification's conversion (MX v1.0, 6.3) may.
+   take. NaN stays NaN where dst_type has it. Inf saturates. With either in a block, and no *scale, s is 1; *amax then
+   is NaN or Inf. What GEMM does not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after
+   mixprec_convert to f16 or bf16, which is exact. The MX formats have blocks of 1 x 32 and powers of two, which
+   mixprec_convert makes E8M0, exactly; these never saturate, as those of the OCP specification's conversion (MX v1.0,
+   6.3) may.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -1686,11 +1702,11 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    set them to zero when a step begins. One call for all rows, and calls for parts of them one after the other, give the
    same bits.
 
-   A first argument may be the same memory as an input of the same shape where the element size is the same, unless it
-   is a gradient of parameters or a comment excludes it; any other overlap of an output is MIXPREC_ERR_OVERLAP. Also,
-   everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX / 4 bytes; for convolution of more
-   than SIZE_MAX / 64 elements, im2col's matrix among them). A dimension of 0 is no error, and nothing is done; what has
-   no element then may be NULL. */
+   A first argument may be the same memory as an input of the same shape where the element size is the same, unless
+   either belongs to parameters (gamma, a bias, a gradient of one) or a comment excludes it; any other overlap of an
+   output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX /
+   4 bytes; for convolution of more than SIZE_MAX / 64 elements, im2col's matrix among them). A dimension of 0 is no
+   error, and nothing is done; what has no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
@@ -3225,23 +3241,6 @@ static void mixprec_randoms_c_(uint32_t *words, uint64_t seed, uint64_t index, s
 }
 #endif
 
-/* Threefry's 20 rounds, for vectors of any width: MIXPREC_MIX_ and MIXPREC_INJECT_ are the function's own. */
-#define MIXPREC_ROUNDS_(step)                                                                                          \
-    for (step = 1;; step++) {                                                                                          \
-        MIXPREC_MIX_(13);                                                                                              \
-        MIXPREC_MIX_(15);                                                                                              \
-        MIXPREC_MIX_(26);                                                                                              \
-        MIXPREC_MIX_(6);                                                                                               \
-        MIXPREC_INJECT_;                                                                                               \
-        if (++step > 5)                                                                                                \
-            break;                                                                                                     \
-        MIXPREC_MIX_(17);                                                                                              \
-        MIXPREC_MIX_(29);                                                                                              \
-        MIXPREC_MIX_(16);                                                                                              \
-        MIXPREC_MIX_(24);                                                                                              \
-        MIXPREC_INJECT_;                                                                                               \
-    }
-
 /* Round toward zero, then set the last bit if anything was lost (S. Boldo, G. Melquiond: "Emulation of a FMA and
    correctly rounded sums: proved algorithms using rounding to odd", IEEE Trans. Computers 57(4), 2008). */
 static void mixprec_load_odd_c_(float *dst, const double *src, size_t n) {
@@ -3633,9 +3632,12 @@ static void mixprec_amax_c_(uint32_t *amax, const void *x, mixprec_dtype type, s
     for (i = 0; i < n; amax++) {
         uint32_t largest = 0;
         for (end = i + mixprec_min_(n - i, block); i < end; i++) {
-            uint32_t code = size == 4   ? mixprec_f32_bits_(((const float *)x)[i]) & 0x7FFFFFFFu
-                            : size == 2 ? ((const uint16_t *)x)[i] & 0x7FFFu
-                                        : ((const uint8_t *)x)[i] & 0x7Fu;
+            uint32_t code;
+            if (size == 4) { /* floats, or their bits as integers */
+                mixprec_copy_(&code, (const char *)x + 4 * i, 4);
+                code &= 0x7FFFFFFFu;
+            } else
+                code = size == 2 ? ((const uint16_t *)x)[i] & 0x7FFFu : ((const uint8_t *)x)[i] & 0x7Fu;
             largest = code > largest ? code : largest;
         }
         mixprec_larger_amax_(amax, largest, type);
@@ -17801,7 +17803,7 @@ MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item
 
 MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n) {
     mixprec_buffer *b = (mixprec_buffer *)buffer;
-    if (n > b->size - b->used)
+    if (b->used > b->size || n > b->size - b->used)
         return 0;
     mixprec_copy_(b->bytes + b->used, bytes, n);
     b->used += n;

@@ -377,6 +377,8 @@ static void test_streams(void) {
     CHECK(mixprec_checkpoint_save(&item, 1, mixprec_buffer_write, &l.buffer) == MIXPREC_ERR_STREAM &&
               l.buffer.used == 0,
           "a buffer that is too small");
+    l.buffer.used = 101;
+    CHECK(mixprec_buffer_write(&l.buffer, bytes, 1) == 0 && l.buffer.used == 101, "a buffer that says it is overfull");
 }
 
 static void test_statuses(void) {
