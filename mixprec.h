@@ -39,7 +39,7 @@
      [TOP]        this page
      [CONFIG]     macros to set before the include
      [TYPES]      formats, enumerations, status codes, structures
-     [SCALAR]     one number at a time, inline, integer-only
+     [SCALAR]     one number at a time, inline, in integers
      [API]        the functions and their contracts; stop reading there if you only use the library
      [PLATFORM]   compiler attributes, memory, the floating-point environment
      [CPU]        which instruction set this machine has
@@ -667,11 +667,12 @@ typedef struct mixprec_buffer {
 } mixprec_buffer;
 
 /* ================================================================================================================== */
-/* [SCALAR] One number at a time: static inline, integer-only, no implementation needed                               */
+/* [SCALAR] One number at a time: static inline, in integers, no implementation needed                                */
 /* ================================================================================================================== */
 
-/* Integers only, so that neither -ffast-math, FTZ, DAZ, the rounding mode nor x87's extra precision can change a
-   result, and so that a CPU without a floating-point unit needs no software floating point for them. Thread-safe. */
+/* Integers, so that neither -ffast-math, FTZ, DAZ, the rounding mode nor x87's extra precision can change a result, and
+   so that a CPU without a floating-point unit needs no software floating point for them; but for subnormals that are
+   widened where an instruction makes a float of an integer, exactly in any mode. Thread-safe. */
 
 #if defined(__GNUC__) || defined(__TINYC__)
 #define MIXPREC_INLINE static inline __attribute__((unused))
@@ -683,6 +684,11 @@ typedef struct mixprec_buffer {
 #define MIXPREC_FOLD_ MIXPREC_INLINE __attribute__((always_inline))
 #else
 #define MIXPREC_FOLD_ MIXPREC_INLINE
+#endif
+/* An instruction makes a float of an integer; elsewhere that would take a library's function. */
+#if defined(__SSE2__) || defined(_M_X64) || defined(__aarch64__) || defined(_M_ARM64) || defined(__ARM_FP) ||          \
+    defined(__riscv_flen) || defined(__wasm__) || defined(__s390x__) || defined(__powerpc64__)
+#define MIXPREC_HAS_FLOAT_UNIT_
 #endif
 #if defined(__GNUC__)
 #define MIXPREC_LIKELY_(x) __builtin_expect((x) != 0, 1)
@@ -995,24 +1001,13 @@ MIXPREC_FOLD_ uint32_t mixprec_widen_(uint32_t code, const mixprec_layout_ *from
         return sign | (mantissa + (exponent << 23)); /* bfloat16's subnormals are subnormals of binary32 */
     if (!magnitude)
         return from->special == MIXPREC_FNUZ_ && sign ? 0x7FC00000u : sign;
-    if (from->mantissa_bits > 8 && mantissa < 0x8000u) { /* normalise: at most 10 places */
-        mantissa <<= 8;
-        exponent -= 8;
-    }
-    if (from->mantissa_bits > 4 && mantissa < 0x80000u) {
-        mantissa <<= 4;
-        exponent -= 4;
-    }
-    if (from->mantissa_bits > 2 && mantissa < 0x200000u) {
-        mantissa <<= 2;
-        exponent -= 2;
-    }
-    if (mantissa < 0x400000u) {
+#ifdef MIXPREC_HAS_FLOAT_UNIT_ /* no loop, so compilers make vectors of it */
+    return sign | (mixprec_f32_bits_((float)(int)magnitude) - ((uint32_t)(from->bias + from->mantissa_bits - 1) << 23));
+#else
+    for (; !(mantissa & 0x800000u); exponent--)
         mantissa <<= 1;
-        exponent -= 1;
-    }
-    mantissa <<= 1; /* the leading bit goes to bit 23, where it counts as one exponent */
-    return sign | (mantissa + ((exponent - 1) << 23));
+    return sign | (mantissa + (exponent << 23));
+#endif
 }
 
 /* From the bits of a binary32 to those of a binary64: exact. A cast would lose subnormals under DAZ. */

@@ -94,7 +94,8 @@ COMPARE = {"ult": "bvult", "ule": "bvule", "ugt": "bvugt", "uge": "bvuge",
            "slt": "bvslt", "sle": "bvsle", "sgt": "bvsgt", "sge": "bvsge"}
 CHOOSE = {"umin": "bvult", "umax": "bvugt", "smin": "bvslt", "smax": "bvsgt"}
 EXTEND = {"nuw": "zero_extend", "nsw": "sign_extend"}
-CAST_FLAGS = {"zext": {"nneg"}, "sext": set(), "trunc": {"nuw", "nsw"}, "bitcast": set()}
+CAST_FLAGS = {"zext": {"nneg"}, "sext": set(), "trunc": {"nuw", "nsw"}, "bitcast": set(), "sitofp": set(),
+              "uitofp": {"nneg"}}
 
 
 def operand(text, width, values):
@@ -138,9 +139,24 @@ def cast(operation, flags, a, width, to_width):
     if operation == "trunc":
         result = f"((_ extract {to_width - 1} 0) {a})"
         return result, any_of(*(f"(distinct ((_ {EXTEND[flag]} {width - to_width}) {result}) {a})" for flag in flags))
+    if operation.endswith("itofp"):
+        if width > 32 or to_width != 32:
+            raise Untranslatable(f"{operation} from {width} to {to_width} bits")
+        return exact_float(f"((_ {'sign' if operation[0] == 's' else 'zero'}_extend {32 - width}) {a})")
     if width != to_width:
         raise Untranslatable(f"{operation} from {width} to {to_width} bits")
     return a, "false"
+
+
+def exact_float(a):
+    """The bits of an integer as a float, by the place of its leading bit. Poison where rounding would be called for, or
+    a sign."""
+    bits = constant(0, 32)
+    for place in range(24):
+        mantissa = f"((_ extract 22 0) (bvshl {a} {constant(23 - place, 32)}))"
+        bits = choice(f"(= ((_ extract {place} {place}) {a}) #b1)", f"(concat {constant(127 + place, 9)} {mantissa})",
+                      bits)
+    return bits, f"(bvuge {a} {constant(2 ** 24, 32)})"
 
 
 def evaluate(text, values):

@@ -10,6 +10,7 @@ with CI=true that is a failure. The environment variable CLANG names another cla
 built.
 """
 
+import concurrent.futures
 import ctypes
 import os
 import re
@@ -123,6 +124,28 @@ def compiled_agrees(library, function, found):
     return callee(*(found[name[1:]] for _, name in function.arguments)) == found["got"]
 
 
+def outcome(z3, functions, library, theorem, right):
+    """Is it as it should be: right ones proved, wrong ones refuted? And the line that says so."""
+    start, function = time.monotonic(), functions.get(theorem.function)
+    try:
+        if not function:
+            raise llvm.Untranslatable(f"the definition of {theorem.function}")
+        found = solve(z3, function, theorem.specification)
+    except llvm.Untranslatable as error:
+        success, text = False, f"{theorem.name}: cannot translate {error}"
+    except RuntimeError as error:
+        success, text = False, f"{theorem.name}: {error}"
+    else:
+        example = described(function, found) if found else "no counterexample"
+        if right:
+            success, text = not found, theorem.name + ("" if not found else ": " + example)
+        else:
+            success, text = bool(found), f"wrong converter, {theorem.name}: {example}"
+            if found and not found["trap"] and not compiled_agrees(library, function, found):
+                success, text = False, text + "; but the compiled function returns something else"
+    return success, f"{'ok  ' if success else 'FAIL'}  {text} ({time.monotonic() - start:.1f} s)"
+
+
 def main():
     if len(sys.argv) not in (1, 3) or sys.argv[1:2] not in ([], ["--filter"]):
         sys.exit(f"usage: {sys.argv[0]} [--filter TEXT]")
@@ -142,26 +165,10 @@ def main():
         print(f"FAIL  prove: does not compile\n0 passed, {len(claims)} failed, 0 skipped")
         return True
     passed = failed = 0
-    for theorem, right in claims:
-        start, function = time.monotonic(), functions.get(theorem.function)
-        try:
-            if not function:
-                raise llvm.Untranslatable(f"the definition of {theorem.function}")
-            found = solve(z3, function, theorem.specification)
-        except llvm.Untranslatable as error:
-            success, text = False, f"{theorem.name}: cannot translate {error}"
-        except RuntimeError as error:
-            success, text = False, f"{theorem.name}: {error}"
-        else:
-            example = described(function, found) if found else "no counterexample"
-            if right:
-                success, text = not found, theorem.name + ("" if not found else ": " + example)
-            else:
-                success, text = bool(found), f"wrong converter, {theorem.name}: {example}"
-                if found and not found["trap"] and not compiled_agrees(library, function, found):
-                    success, text = False, text + "; but the compiled function returns something else"
-        passed, failed = passed + success, failed + (not success)
-        print(f"{'ok  ' if success else 'FAIL'}  {text} ({time.monotonic() - start:.1f} s)", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for success, line in pool.map(lambda claim: outcome(z3, functions, library, *claim), claims):
+            passed, failed = passed + success, failed + (not success)
+            print(line, flush=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return failed != 0
 
