@@ -4876,14 +4876,15 @@ static bool mixprec_cuda_is_beta_(double x) {
     return mixprec_cuda_is_hyperparameter_(x) && x < 1;
 }
 
-/* The checks of mixprec_sgd_step and mixprec_adam_step, `moments` being how many arrays of them are needed. */
+/* The checks of mixprec_sgd_step and mixprec_adam_step but for the hyperparameters and, before those, a list that is
+   NULL; `moments` being how many arrays of them are needed. */
 static mixprec_status mixprec_cuda_check_parameters_(const mixprec_parameter *list, size_t count, int moments,
                                                      float inverse_scale, float clip, int found_inf,
                                                      const mixprec_cuda_optimizer_state *state,
                                                      const mixprec_cuda_step &device) {
     const bool scales = found_inf || ((device.inverse_scale || mixprec_f32_bits_(inverse_scale) - 1u < 0x7F7FFFFFu) &&
                                       (device.clip || mixprec_cuda_is_clip_(clip)));
-    if (!state || (count && !list))
+    if (!state)
         return MIXPREC_ERR_NULL;
     for (size_t t = 0; t < count; t++) {
         const mixprec_parameter &x = list[t];
@@ -4949,7 +4950,7 @@ mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_param
                                      mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
                                      mixprec_cuda_stream stream) {
     bool momentum;
-    if (!sgd)
+    if (!sgd || (count && !list))
         return MIXPREC_ERR_NULL;
     momentum = mixprec_f64_bits_(sgd->momentum) << 1 != 0;
     if (!mixprec_cuda_is_hyperparameter_(sgd->learning_rate) || !mixprec_cuda_is_hyperparameter_(sgd->momentum) ||
@@ -4964,7 +4965,7 @@ mixprec_status mixprec_cuda_adam_step(const mixprec_adam *adam, const mixprec_pa
                                       float inverse_scale, float clip, int found_inf,
                                       mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
                                       mixprec_cuda_stream stream) {
-    if (!adam)
+    if (!adam || (count && !list))
         return MIXPREC_ERR_NULL;
     if (!mixprec_cuda_is_hyperparameter_(adam->learning_rate) || !mixprec_cuda_is_hyperparameter_(adam->epsilon) ||
         !mixprec_cuda_is_hyperparameter_(adam->weight_decay) || !mixprec_cuda_is_beta_(adam->beta1) ||
@@ -5411,7 +5412,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     }
     tiles_m = (rows + plan->rows - 1) / plan->rows;
     tiles_n = (d.n + plan->columns - 1) / plan->columns;
-    if (tiles_m > INT32_MAX / 2 || (tiles_m && tiles_n > INT32_MAX / 2 / tiles_m)) /* 2: clusters round up */
+    if (tiles_n && tiles_m > INT32_MAX / 2 / tiles_n) /* 2: clusters round up */
         return MIXPREC_ERR_SIZE;
     tiles = tiles_m * tiles_n;
     /* more products than multiprocessors are as good as that many, and the number of tiles does not wrap */
@@ -5598,10 +5599,10 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
             }
     if (most && (uintptr_t)workspace % 16)
         return MIXPREC_ERR_WORKSPACE;
-    for (int i = 0; i < used_count; i++)
-        if (used[i].data &&
-            mixprec_cuda_overlap_(workspace, most, used[i].data,
-                                  used[i].extent.bytes ? used[i].extent.bytes + (plan.batch - 1) * used[i].stride : 0))
+    /* with every matrix, not with their span: it may lie in a gap */
+    for (int i = 0; i < used_count && most; i++)
+        if (used[i].data && mixprec_cuda_batches_overlap_(used[i].stride ? plan.batch : 1, used[i].data, used[i].extent,
+                                                          used[i].stride, workspace, mixprec_cuda_row_(most), 0))
             return MIXPREC_ERR_OVERLAP;
     if (g.splits > 1 && !splits) {
         if (options && options->split_k > 1)

@@ -2139,6 +2139,18 @@ static void test_gemm_room(void) {
             OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
             CHECK(!memcmp(c, want, small * small * 4), "k %zu, too small a workspace: wrong", small_k);
         }
+        if (bytes) { /* nothing is written to a good one that is too small */
+            unsigned char *own = (unsigned char *)memory(bytes);
+            size_t changed = 0;
+            d.workspace = own, d.workspace_size = bytes - 1;
+            memset(own, 0xFF, bytes), memset(c, 0xFF, small * small * 4);
+            OK(mixprec_cuda_gemm_ex(&d, NULL, NULL));
+            for (size_t i = 0; i < bytes; i++)
+                changed += own[i] != 0xFF;
+            CHECK(!memcmp(c, want, small * small * 4) && !changed, "k %zu, too small a workspace: %zu bytes changed",
+                  small_k, changed);
+            release(own);
+        }
     }
 #ifndef TEST_ON_DEVICE
     pretend_device(90, 4);
@@ -2239,6 +2251,112 @@ static void test_gemm_heads(void) {
               (double)want[i]);
     free(want);
     release(a), release(b), release(c);
+}
+
+/* A batch's matrices C in gaps between its A's, and an element into one of them; the CPU is asked, too. A's of 32
+   elements, 16 apart; then side by side, of 284 from the first to the last: one begins before others end. */
+static void test_gemm_gaps(void) {
+    static const struct {
+        size_t lda, stride_a;
+        int c, stride_c, third; /* where C of the first product, or the third, begins, counted from the first A */
+        mixprec_status status;
+    } cases[] = {{4, 48, 31, 512, 0, MIXPREC_ERR_OVERLAP},          /* the last element of the first */
+                 {4, 48, 5 * 48 + 31, 512, 1, MIXPREC_ERR_OVERLAP}, /* of the sixth */
+                 {4, 48, 5 * 48 + 32, 512, 1, MIXPREC_OK},
+                 {4, 48, 6 * 48 - 8, 512, 1, MIXPREC_OK},
+                 {4, 48, 6 * 48 - 7, 512, 1, MIXPREC_ERR_OVERLAP}, /* the first element of the seventh */
+                 {4, 48, 31, 48, 0, MIXPREC_ERR_OVERLAP},          /* each C in a gap */
+                 {4, 48, 32, 48, 0, MIXPREC_OK},
+                 {4, 48, 33, 48, 0, MIXPREC_OK},
+                 {4, 48, 40, 48, 0, MIXPREC_OK},
+                 {4, 48, 41, 48, 0, MIXPREC_ERR_OVERLAP},
+                 {4, 48, 33, 96, 0, MIXPREC_OK}, /* in every other gap */
+                 {4, 48, 33, 95, 0, MIXPREC_ERR_OVERLAP},
+                 {40, 4, -8, 512, 1, MIXPREC_OK},
+                 {40, 4, -7, 512, 1, MIXPREC_ERR_OVERLAP},
+                 {40, 4, 5 * 4 + 283, 512, 1, MIXPREC_ERR_OVERLAP},
+                 {40, 4, 7 * 4 + 283, 512, 1, MIXPREC_ERR_OVERLAP}, /* of all A's only the last */
+                 {40, 4, 7 * 4 + 284, 512, 1, MIXPREC_OK}};
+    const size_t m = 8, k = 4, batch = 8, elements = 4096, first = 1088;
+    float *block = (float *)memory(elements * 4), *b = (float *)memory(k * 4), *want = (float *)malloc(elements * 4);
+    for (size_t i = 0; i < k; i++)
+        b[i] = (float)random_unit();
+    for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
+        const auto &x = cases[t];
+        const size_t c = (size_t)((int)first + x.c - (x.third ? 2 * x.stride_c : 0));
+        mixprec_gemm_desc d = {};
+        mixprec_status status;
+        for (size_t i = 0; i < elements; i++)
+            want[i] = block[i] = (float)random_unit();
+        d.m = m, d.n = 1, d.k = k, d.batch = batch, d.lda = x.lda, d.stride_a = x.stride_a;
+        d.stride_c = (size_t)x.stride_c, d.a_type = d.b_type = d.c_type = MIXPREC_F32, d.b = b;
+        d.a = want + first, d.c = want + c;
+        status = mixprec_gemm_ex(&d);
+        CHECK(status == x.status, "case %zu: the CPU says %d, not %d", t, (int)status, (int)x.status);
+        d.a = block + first, d.c = block + c;
+        status = mixprec_cuda_gemm_ex(&d, NULL, NULL);
+        finish();
+        CHECK(status == x.status, "case %zu: %d, want %d", t, (int)status, (int)x.status);
+        CHECK(!memcmp(block, want, elements * 4), "case %zu: other bits than the CPU's", t);
+    }
+    free(want);
+    release(block), release(b);
+}
+
+/* A workspace in a gap between the matrices A, B or C of a batch, or between rows, and a byte into them. */
+static void test_gemm_workspace_gaps(void) {
+    const size_t k = 400, batch = 3, sums = 2 * batch * 8 * 8 * 4, all = 65536;
+    unsigned char *block = (unsigned char *)memory(all), *want = (unsigned char *)malloc(all);
+    for (int t = 0; t < 2 * 6 * 3; t++) {
+        const int which = t % 3, place = t / 3 % 6; /* 0: it just fits, 1, 2: not at its begin, end */
+        const bool row = place == 3 || place == 4;  /* 3, 4: the same between rows; 5: the bias lies in its end */
+        const bool fits = place == 0 || place == 3;
+        size_t columns[3] = {k, k, 8}, ld[3], strides[3], at[3], end = 0, workspace, changed = 0;
+        mixprec_gemm_desc d = {};
+        mixprec_cuda_gemm_options options = {};
+        mixprec_status status;
+        for (int i = 0; i < 3; i++) {
+            const size_t gap = i != which ? 0 : place == 2 || place == 4 ? sums - 1 : sums;
+            ld[i] = i == which && row ? (columns[i] + 15) / 16 * 16 + gap : columns[i];
+            strides[i] = 8 * ld[i] + (row ? 0 : gap);
+            at[i] = end + (i == which && (place == 1 || place == 2));
+            end = (at[i] + batch * strides[i] + 15) / 16 * 16;
+        }
+        /* behind the first row, else the second matrix, or its last byte */
+        workspace = at[which] / 16 * 16 +
+                    (row ? (columns[which] + 15) / 16 * 16 : 8 * columns[which] + sums + 8 * columns[which]);
+        for (size_t i = 0; i < all; i++)
+            put(block, MIXPREC_E4M3, i, (double)(random_u32() % 7) - 3);
+        memcpy(want, block, all);
+        d.m = d.n = 8, d.k = k, d.batch = batch, d.trans_b = MIXPREC_TRANS;
+        d.lda = ld[0], d.ldb = ld[1], d.ldc = ld[2];
+        d.stride_a = strides[0], d.stride_b = strides[1], d.stride_c = strides[2];
+        d.a_type = d.b_type = d.c_type = d.bias_type = MIXPREC_E4M3;
+        d.a = want + at[0], d.b = want + at[1], d.c = want + at[2];
+        if (fits)
+            CHECK(mixprec_gemm_ex(&d) == MIXPREC_OK, "the CPU refuses");
+        d.a = block + at[0], d.b = block + at[1], d.c = block + at[2];
+        d.bias = place == 5 ? block + workspace + sums - 1 : NULL;
+        d.workspace = block + workspace, d.workspace_size = sums;
+        options.split_k = 2;
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, t / 18 > 0);
+#endif
+        status = mixprec_cuda_gemm_ex(&d, &options, NULL);
+        finish();
+        CHECK(status == (fits ? MIXPREC_OK : MIXPREC_ERR_OVERLAP), "case %d: %d", t, (int)status);
+        for (size_t i = 0; i < sums && fits; i++) {
+            changed += block[workspace + i] != want[workspace + i];
+            want[workspace + i] = block[workspace + i];
+        }
+        CHECK(!fits || changed, "case %d: the workspace is not used", t);
+        CHECK(!memcmp(block, want, all), "case %d: other bits than the CPU's", t);
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+    free(want);
+    release(block);
 }
 
 /* ---- training kernels ---- */
@@ -3146,6 +3264,32 @@ static void test_statuses(void) {
          MIXPREC_ERR_ISA);                                                /* int32 would overflow */
     GEMM((d.batch = 3, d.ldc = 16, d.stride_c = 8), MIXPREC_ERR_OVERLAP); /* the third is in the first one's rows */
     GEMM(d.m = 0, MIXPREC_OK);
+#ifdef TEST_ON_DEVICE
+    const int last = MIXPREC_CUDA_PATH_EXACT; /* it may be too old for the others */
+#else
+    const int last = MIXPREC_CUDA_PATH_MMA;
+#endif
+    for (int wgmma = 0; wgmma < 2; wgmma++) { /* without columns there are no tiles, however many rows */
+#ifndef TEST_ON_DEVICE
+        pretend_device(90, 4, wgmma != 0);
+#endif
+        for (int path = MIXPREC_CUDA_PATH_AUTO; path <= last; path++) {
+#define VAST(rows, columns, depth, status)                                                                             \
+    GEMM((d.m = rows, d.n = columns, d.k = depth, options.path = (mixprec_cuda_path)path), status)
+            VAST((size_t)1 << 40, 0, 8, MIXPREC_OK);
+            VAST(SIZE_MAX, 0, 0, MIXPREC_OK);
+            VAST(0, SIZE_MAX, 0, MIXPREC_OK);
+            VAST((size_t)1 << 40, 1, 8, MIXPREC_ERR_SIZE);
+            VAST(1, (size_t)1 << 40, 8, MIXPREC_ERR_SIZE);
+#undef VAST
+        }
+    }
+#ifndef TEST_ON_DEVICE
+    pretend_device(90, 4);
+#endif
+    CHANGED(d, (d.m = (size_t)1 << 40, d.n = 0), mixprec_gemm_ex(&d), MIXPREC_OK); /* the CPU says so, too */
+    CHANGED(d, (d.m = (size_t)1 << 40, d.n = 0), mixprec_cuda_gemm_workspace(&d, NULL, &size), MIXPREC_OK);
+    CHECK(size == 0, "%zu bytes of workspace for nothing", size);
     REFUSED(mixprec_cuda_gemm_workspace(&d, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm_workspace(NULL, NULL, &size), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1, x, MIXPREC_F16, 0, y, MIXPREC_F16, 8, 0,
@@ -3291,7 +3435,15 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_adam_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_sgd_step(NULL, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_adam_step(&adam, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    REFUSED(mixprec_cuda_sgd_step(&sgd, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
     REFUSED(mixprec_cuda_sgd_step(&sgd, &parameter, 1, 1, 1, 0, NULL, NULL, NULL), MIXPREC_ERR_NULL);
+    /* a list that is not there comes before the hyperparameters, as on the CPU */
+    CHANGED(adam, adam.beta1 = 1, mixprec_cuda_adam_step(&adam, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    CHANGED(adam, adam.beta1 = 1, mixprec_cuda_adam_step(&adam, NULL, 0, 1, 1, 0, state, NULL, NULL),
+            MIXPREC_ERR_OPTIMIZER);
+    CHANGED(sgd, sgd.momentum = -1, mixprec_cuda_sgd_step(&sgd, NULL, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
+    CHANGED(sgd, sgd.momentum = -1, mixprec_cuda_sgd_step(&sgd, NULL, 0, 1, 1, 0, state, NULL, NULL),
+            MIXPREC_ERR_OPTIMIZER);
     parameter.moment2 = NULL;
     REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 1, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_NULL);
     parameter.moment2 = z + 100;
@@ -3447,6 +3599,8 @@ int main(int argc, char **argv) {
         {"cuda: GEMM, room for copies that pay", test_gemm_room},
         {"cuda: GEMM, a vast batch", test_gemm_vast},
         {"cuda: GEMM, heads side by side", test_gemm_heads},
+        {"cuda: GEMM, C in the gaps of a batch", test_gemm_gaps},
+        {"cuda: GEMM, a workspace in the gaps of a batch", test_gemm_workspace_gaps},
         {"cuda: the loss scaler", test_scaler},
         {"cuda: norm, clip, amax", test_norm},
         {"cuda: clip coefficient, inverse scale", test_clip_coefficient},
