@@ -685,9 +685,10 @@ typedef struct mixprec_buffer {
 #else
 #define MIXPREC_FOLD_ MIXPREC_INLINE
 #endif
-/* An instruction makes a float of an integer; elsewhere that would take a library's function. */
-#if defined(__SSE2__) || defined(_M_X64) || defined(__aarch64__) || defined(_M_ARM64) || defined(__ARM_FP) ||          \
-    defined(__riscv_flen) || defined(__wasm__) || defined(__s390x__) || defined(__powerpc64__)
+/* An instruction makes a float of an integer; elsewhere that may take a library's function. */
+#if defined(__SSE2__) || defined(_M_X64) || (defined(__ARM_FP) && !defined(__SOFTFP__)) || defined(_M_ARM64) ||        \
+    defined(__riscv_flen) || defined(__wasm__) || defined(__s390x__) ||                                                \
+    (defined(__powerpc64__) && !defined(_SOFT_FLOAT))
 #define MIXPREC_HAS_FLOAT_UNIT_
 #endif
 #if defined(__GNUC__)
@@ -838,8 +839,10 @@ MIXPREC_INLINE uint32_t mixprec_round_threshold_(mixprec_round round, uint32_t s
 /* The same in units of 2^-64: a fraction of up to 64 bits needs no bit for what is lost. */
 MIXPREC_INLINE uint64_t mixprec_round_threshold64_(mixprec_round round, uint32_t sign, uint32_t odd, uint32_t random) {
     const uint32_t high = mixprec_round_threshold_(round, sign, 0, random);
-    const uint32_t low = round != MIXPREC_ROUND_STOCHASTIC && (high & 1) ? 0xFFFFFFFFu : 0;
-    return ((uint64_t)high << 32 | low) + (round == MIXPREC_ROUND_NEAREST_EVEN ? odd : 0);
+    if (round == MIXPREC_ROUND_STOCHASTIC)
+        return (uint64_t)high << 32;
+    return ((uint64_t)high << 32 | (high & 1 ? 0xFFFFFFFFu : 0)) +
+           (high == 0x7FFFFFFFu ? odd : 0); /* to nearest even: a constant and odd */
 }
 
 /* Does an overflow stay at the largest finite value in this mode? IEEE 754-2019, 7.4. */
@@ -850,8 +853,8 @@ MIXPREC_INLINE int mixprec_overflow_to_max_(mixprec_round round, uint32_t sign) 
 
 /* The sign bit goes on everything but a NaN without one and FNUZ's zero. */
 MIXPREC_INLINE uint32_t mixprec_signed_(const mixprec_layout_ *to, uint32_t sign, uint32_t code) {
-    return to->special == MIXPREC_FNUZ_ && code == 0 ? 0
-                                                     : code | sign * to->sign_code; /* no branch: signs are random */
+    /* no branch: signs are random */
+    return to->special == MIXPREC_FNUZ_ && code == 0 ? 0 : code | ((0u - sign) & to->sign_code);
 }
 
 /* Inf, or NaN with its upper payload bits. */
@@ -864,7 +867,7 @@ MIXPREC_INLINE uint32_t mixprec_special_(const mixprec_layout_ *to, uint32_t sig
     return to->special == MIXPREC_NO_INF_ ? mixprec_signed_(to, sign, to->nan_code) : to->nan_code;
 }
 
-/* A mantissa shifted right: what is kept, and the fraction below it as mixprec_round_threshold_ wants it. */
+/* A mantissa shifted right by 1 or more: what is kept, and the fraction below as mixprec_round_threshold_ wants it. */
 typedef struct mixprec_parts_ {
     uint32_t kept, fraction;
 } mixprec_parts_;
@@ -872,7 +875,7 @@ MIXPREC_INLINE mixprec_parts_ mixprec_shift32_(uint32_t mantissa, int shift, mix
     mixprec_parts_ parts;
     if (shift < 32) {
         parts.kept = mantissa >> shift;
-        parts.fraction = shift ? mantissa << (32 - shift) : 0;
+        parts.fraction = mantissa << (32 - shift);
     } else {
         int beyond = shift - 32;
         parts.kept = 0;
@@ -884,14 +887,11 @@ MIXPREC_INLINE mixprec_parts_ mixprec_shift32_(uint32_t mantissa, int shift, mix
 }
 MIXPREC_INLINE mixprec_parts_ mixprec_shift64_(uint64_t mantissa, int shift, mixprec_round round) {
     mixprec_parts_ parts;
+    if (shift > 95) /* of 53 bits nothing reaches the fraction */
+        shift = 95;
     parts.kept = shift < 64 ? (uint32_t)(mantissa >> shift) : 0;
-    parts.fraction = 0;
-    if (shift > 0 && shift < 32)
-        parts.fraction = (uint32_t)(mantissa << (32 - shift));
-    else if (shift >= 32 && shift < 96)
-        parts.fraction = (uint32_t)(mantissa >> (shift - 32));
-    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 &&
-        (shift >= 96 ? mantissa : mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
+    parts.fraction = (uint32_t)(shift < 32 ? mantissa << (32 - shift) : mantissa >> (shift - 32));
+    if (round != MIXPREC_ROUND_STOCHASTIC && shift > 32 && (mantissa & (((uint64_t)1 << (shift - 32)) - 1)))
         parts.fraction |= 1;
     return parts;
 }
@@ -920,7 +920,7 @@ MIXPREC_FOLD_ uint32_t mixprec_narrow_f32_(uint32_t bits, const mixprec_layout_ 
     uint32_t code;
     if (magnitude >= 0x7F800000u)
         return mixprec_special_(to, sign, (magnitude & 0x7FFFFFu) >> drop, magnitude > 0x7F800000u, overflow);
-    if (magnitude >= (uint32_t)(bias + 1) << 23) {
+    if (!bias || magnitude >= (uint32_t)(bias + 1) << 23) { /* bfloat16's subnormals are subnormals of binary32 */
         const uint32_t threshold = mixprec_round_threshold_(round, sign, magnitude >> drop & 1u, random);
         code = (magnitude - ((uint32_t)bias << 23) + (drop ? threshold >> (32 - drop) : 0)) >> drop;
     } else {
@@ -968,7 +968,7 @@ MIXPREC_INLINE uint32_t mixprec_narrow_e8m0_(uint64_t bits, mixprec_round round,
     code = exponent - 1023 + 127;
     if (code < 0)
         return 0;
-    code += (int32_t)mixprec_rounded_(mixprec_shift64_(mantissa | (uint64_t)1 << 52, 52, round), 0, round, random) - 1;
+    code += (int32_t)((mantissa + (mixprec_round_threshold64_(round, 0, 1, random) >> 12)) >> 52);
     if (code > 0xFE)
         return overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(round, 0) ? 0xFE : 0xFF;
     return (uint32_t)code;
@@ -4519,8 +4519,8 @@ static mixprec_places_ mixprec_places_of_(mixprec_dtype type) {
 
 /* Stochastic rounding of 32 numbers, or nothing and 0 when one of them is Inf, NaN, too large or tiny. Of a normal
    number with s bits to lose, |x| as an integer plus the upper s random bits carries into the code when fraction and
-   random bits carry out of 32 bits in mixprec_rounded_; the same holds for a subnormal one once the leading bit is set
-   and s grows by the distance of the exponents. */
+   random bits carry out of 32 bits, as in mixprec_narrow_f32_; the same holds for a subnormal one once the leading bit
+   is set and s grows by the distance of the exponents. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *dst, int wide, const float *src,
                                                                          const mixprec_places_ *p,
                                                                          const __m256i random[4]) {

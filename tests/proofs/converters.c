@@ -37,8 +37,8 @@ IN_EVERY_MODE(ENCODER_OF_MODE, e8m0, MIXPREC_E8M0)
 IN_EVERY_MODE(ENCODER_OF_MODE, i8, MIXPREC_I8)
 DECODER(e8m0, MIXPREC_E8M0)
 
-/* The functions that users call most; overflow, 0 or 1, picks one of a pair. i8 is left out: its values
-   become floats by a cast, and the proof for f32 takes a minute. */
+/* The functions that users call most; overflow, 0 or 1, picks one of a pair. i8 is left out: the proof for f32 takes a
+   minute. */
 #define PUBLIC_CONVERTERS(name, storage)                                                                               \
     extern uint32_t public_f32_to_##name(uint32_t bits, uint32_t overflow, uint32_t random);                           \
     uint32_t public_f32_to_##name(uint32_t bits, uint32_t overflow, uint32_t random) {                                 \

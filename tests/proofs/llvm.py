@@ -9,7 +9,8 @@ The SMT text declares one constant per argument, under the argument's name, and 
            more than LOOP_LIMIT turns in its loops
 A value is its bits and whether it is poison (the result of an out-of-range shift, of a sum that overflows although
 its flags say that it does not, and of all that is computed from such values). Floats travel as their bits; arithmetic
-on them, memory and calls are not translated. Whatever is not known here is an error, never a guess.
+on them, but for making them of integers below 2^24, memory and calls are not translated. Whatever is not known here is
+an error, never a guess.
 """
 
 import re
@@ -142,7 +143,8 @@ def cast(operation, flags, a, width, to_width):
     if operation.endswith("itofp"):
         if width > 32 or to_width != 32:
             raise Untranslatable(f"{operation} from {width} to {to_width} bits")
-        return exact_float(f"((_ {'sign' if operation[0] == 's' else 'zero'}_extend {32 - width}) {a})")
+        bits, poison = exact_float(f"((_ {'sign' if operation[0] == 's' else 'zero'}_extend {32 - width}) {a})")
+        return bits, any_of(poison, f"(bvslt {a} {constant(0, width)})" if flags else "false")
     if width != to_width:
         raise Untranslatable(f"{operation} from {width} to {to_width} bits")
     return a, "false"
