@@ -1,4 +1,4 @@
-# mixprec: make test (everything that needs no more than gcc or clang), make bench, make help for the rest.
+# mixprec: make test, make bench; make help for the rest.
 # CC, CFLAGS and BUILD may be set: make test CC=clang CFLAGS=-O3 BUILD=build-clang
 
 ifeq ($(origin CC),default)
@@ -25,24 +25,25 @@ SUBMAKE = @$(MAKE) -s -k -j$(JOBS)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  variables: CC CFLAGS BUILD JOBS FUZZ_SECONDS BENCH_ARGS TRAIN_ARGS CUDA_ARCH"
 
 all: $(TEST_PROGRAMS) ## build the test programs
 
 # The steps count their results into $(BUILD)/<run>/<step>.log; the last line of a run is the sum of them.
 
 TEST_STEPS = $(TESTS:%=test_%) test_cuda check_compile check_symbols check_readme check_train check_toc
-test: ## all tests on this machine; ends with the number passed, failed and skipped
+test: ## all tests on this machine, ten minutes or more; ends with the number passed, failed and skipped
 	@rm -rf $(BUILD)/test
 	$(SUBMAKE) $(TEST_STEPS:%=$(BUILD)/test/%.log); $(COUNT) total $(TEST_STEPS:%=$(BUILD)/test/%.log)
 
 QUICK_STEPS = $(TESTS:%=test_%) test_cuda check_toc
-test-quick: ## samples instead of exhaustive loops
+test-quick: ## the tests with samples instead of exhaustive loops
 	@rm -rf $(BUILD)/test-quick
 	$(SUBMAKE) $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log); $(COUNT) total $(QUICK_STEPS:%=$(BUILD)/test-quick/%.log)
 
 # The longest first.
 CHECK_STEPS = check_targets check_builds check_cuda check_compile check_bench check_prove check_fuzz
-check: ## every compiler, configuration and emulated CPU that is installed, proofs, fuzzers, CUDA, the benchmark in short
+check: ## what `test` does not: every compiler, configuration and emulated CPU installed; proofs, fuzzers, CUDA, bench
 	@rm -rf $(BUILD)/check
 	$(SUBMAKE) $(CHECK_STEPS:%=$(BUILD)/check/%.log); $(COUNT) total $(CHECK_STEPS:%=$(BUILD)/check/%.log)
 
@@ -64,7 +65,7 @@ check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
 check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode but stochastic, on every path of this CPU: 20 minutes
 	@$(BUILD)/whole_convert
-check-neon: ## the same on NEON, emulated: an hour
+check-neon: ## as check-floats, on NEON in an emulator: an hour
 	@sh tests/check_targets.sh --neon
 fuzz: ## looks for inputs that break the library, FUZZ_SECONDS (20) for each fuzzer, with libFuzzer where it is
 	@sh tests/check_fuzz.sh
@@ -98,7 +99,7 @@ $(foreach test,$(TESTS),$(BUILD)/test/test_$(test).log $(BUILD)/test-quick/test_
 # The kernels of mixprec_cuda.cuh, run on the CPU by tests/cuda/emulation.h.
 $(BUILD)/test_cuda: $(wildcard tests/cuda/*) tests/test.h mixprec.h mixprec_cuda.cuh
 	@mkdir -p $(BUILD)
-	$(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Werror $(CFLAGS) -ffp-contract=off \
+	$(CXX) -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-psabi -Werror $(CFLAGS) -ffp-contract=off \
 	-fsanitize=alignment -fno-sanitize-recover=alignment -I. -o $@ tests/cuda/test_cuda.cpp -lm
 
 # The same tests for a GPU; CUDA_ARCH=sm_90, say, where they are to run on another machine than they are built on.

@@ -12,7 +12,7 @@ bench_probe = flags="-DBENCH_$(1) $$(pkg-config --cflags --libs $(2) 2>/dev/null
 	$(BUILD)/bench/probe >/dev/null 2>&1; then echo "$$flags"; fi
 
 .PHONY: bench
-bench: $(BUILD)/bench/bench ## conversions and GEMM against the machine's limits and other libraries: BENCH_ARGS=--help
+bench: $(BUILD)/bench/bench ## conversions, GEMM, optimisers, layers against the machine's limits and other libraries: BENCH_ARGS=--help
 	@$(BUILD)/bench/bench $(BENCH_ARGS)
 
 $(BUILD)/bench/bench: $(BENCH_SOURCES) bench/bench.h bench/bench_page.h bench/host.h bench/bench.mk mixprec.h $(BUILD)/bench/peers

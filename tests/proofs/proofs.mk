@@ -1,3 +1,3 @@
 .PHONY: prove
-prove: ## the scalar conversions, for every input, with clang and z3
+prove: ## proves the scalar conversions for every input, with clang and z3
 	@python3 -B tests/proofs/prove.py
