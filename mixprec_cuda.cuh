@@ -1771,7 +1771,8 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
 MIXPREC_CUDA_DEV_ float mixprec_cuda_clip_of_(double norm, double max_norm) {
     uint64_t bits = mixprec_cuda_bits64_(max_norm);
     double ratio = max_norm / (norm + 1e-6);
-    return bits >> 63 || bits == 0 || ratio > 1 ? 1.0f : mixprec_cuda_to_f32_(ratio);
+    const bool unlimited = (bits >> 63 && bits <= (uint64_t)0xFFF << 52) || bits == 0;
+    return unlimited || ratio > 1 ? 1.0f : mixprec_cuda_to_f32_(ratio);
 }
 static __global__ void mixprec_cuda_clip_coefficient_(float *clip, float *inverse_scale, const float *norm,
                                                       double max_norm, mixprec_scaler *scaler) {
@@ -1876,7 +1877,7 @@ static __host__ __device__ __forceinline__ bool mixprec_cuda_is_clip_(float clip
 }
 static __host__ __device__ __forceinline__ bool mixprec_cuda_is_hyperparameter_(double x) {
     const uint64_t bits = mixprec_cuda_bits64_(x);
-    return bits < (uint64_t)0x7FF << 52 || bits == (uint64_t)1 << 63;
+    return bits < 0x47EFFFFFF0000000 || bits == (uint64_t)1 << 63;
 }
 /* Counts the step, unless it is skipped, and leaves its constants. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_begin_step_(mixprec_cuda_optimizer_state *state, float inverse_scale, float clip,

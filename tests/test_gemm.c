@@ -73,6 +73,7 @@ enum values {
     SPECIAL,        /* WIDE, and now and then 0, Inf, NaN, the largest and the smallest values */
     TINY,           /* subnormals: of the type itself, or of f32 for a f64 that will be rounded to it */
     SMALL_INTEGERS, /* 1 to 8 */
+    POSITIVE,       /* PLAIN, but none is negative */
     EXACT,          /* small integers of either sign, now and then 0, Inf, NaN: sums are the same in any order */
     ALL_CODES,      /* 0, 1, 2, ... in storage order; what is not finite becomes 0 */
     IDENTITY,
@@ -149,6 +150,7 @@ static uint64_t random_code(mixprec_dtype dtype, enum values values) {
             return exponent << 7 | (1 + random_below(2));
         return random_below(2) ? exponent << 7 | 1 : 0x8000 | exponent << 7;
     }
+    case POSITIVE: return encode(fabs(random_value(3)), dtype);
     default: return encode(random_value(3), dtype);
     }
 }
@@ -1346,6 +1348,34 @@ static void test_error_bound(void) {
         }
 }
 
+/* What the manual says of errors as they usually are: where products have both signs, most of their roundings cancel;
+   where all have one, sums grow with every term, and roundings with them. */
+static void test_usual_error(void) {
+    static const size_t shapes[][3] = {{3, 17, 65536}, {1, 64, 65536}, {20, 40, 20000}};
+    int s, t, path;
+    random_state = 26;
+    for (s = 0; s < 3; s++)
+        for (t = 0; t < 2 * DTYPE_COUNT; t++) {
+            problem p = plain_problem(all_dtypes[t / 2], all_dtypes[t / 2], MIXPREC_F32, shapes[s][0], shapes[s][1],
+                                      shapes[s][2] / (test_quick ? 8 : 1));
+            if (test_quick && (t + s) % 4)
+                continue;
+            p.trans_b = s % 2 ? MIXPREC_NO_TRANS : MIXPREC_TRANS;
+            p.values = t % 2 ? POSITIVE : PLAIN;
+            p.sample = 1u << 30; /* the first oracle has no part in this */
+            prepare(&p);
+            for (path = 0; path < ISA_COUNT; path++) {
+                mixprec_gemm_desc desc = describe_call(all_isas[path]);
+                if (!runs_here(all_isas[path]))
+                    continue;
+                restore(&c);
+                now_path = path_name(all_isas[path]);
+                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+                check_bound(now_path, p.values == POSITIVE ? 8e-7 : 1.5e-7);
+            }
+        }
+}
+
 /* ---- dot-product units ---- */
 
 /* bf16 or fp8, for which there may be units that round otherwise. */
@@ -1965,6 +1995,7 @@ int main(int argc, char **argv) {
         {"gemm: any workspace gives the same bits", test_workspaces},
         {"gemm: allocation", test_allocation},
         {"gemm: error bound", test_error_bound},
+        {"gemm: usual error", test_usual_error},
         {"gemm: .native where the result is exact or there is no unit", test_native},
         {"gemm: single rows, column ranges, threads", test_splits},
         {"gemm: same bits on every path and in every layout", test_same_bits},

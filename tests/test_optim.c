@@ -503,8 +503,12 @@ static void test_preparation(void) {
               mixprec_clip_coefficient(1e9, 0.3) == (float)(0.3 / (1e9 + 1e-6)) && mixprec_clip_coefficient(0, 1) == 1,
           "coefficients");
     CHECK(mixprec_clip_coefficient(5, 0) == 1 && mixprec_clip_coefficient(5, -1) == 1 &&
-              mixprec_clip_coefficient(5, -0.0) == 1,
+              mixprec_clip_coefficient(5, -0.0) == 1 && mixprec_clip_coefficient(5, -HUGE_VAL) == 1 &&
+              mixprec_clip_coefficient(5, HUGE_VAL) == 1,
           "no clipping");
+    CHECK(isnan(mixprec_clip_coefficient(5, (double)NAN)) && isnan(mixprec_clip_coefficient(5, -(double)NAN)) &&
+              isnan(mixprec_clip_coefficient((double)NAN, 1)),
+          "NaN");
     CHECK(mixprec_clip_coefficient(HUGE_VAL, 1) == 0, "norm Inf: %g", (double)mixprec_clip_coefficient(HUGE_VAL, 1));
     CHECK(mixprec_found_inf(HUGE_VAL) == 1 && mixprec_found_inf((double)NAN) == 1 && mixprec_found_inf(DBL_MAX) == 0 &&
               mixprec_found_inf(0) == 0,
@@ -765,9 +769,17 @@ static void test_statuses(void) {
     BAD(p.compensation = now.compensation, MIXPREC_ERR_OPTIMIZER);
     BAD(p.master = NULL; p.compensation = now.compensation; p.round = MIXPREC_ROUND_STOCHASTIC, MIXPREC_ERR_OPTIMIZER);
     BAD(p.master = NULL; p.compensation = p.model, MIXPREC_ERR_OVERLAP);
-    BAD(adam.step = sgd.step = 0, MIXPREC_ERR_OPTIMIZER);
-    for (i = 0; i < 3; i++) {
-        const double bad = i == 0 ? -1.0 : i == 1 ? (double)NAN : HUGE_VAL;
+    adam = good_adam, sgd = good_sgd, p = good;
+    adam.step = sgd.step = 0;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 0) == MIXPREC_ERR_OPTIMIZER &&
+              mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_ERR_OPTIMIZER,
+          "step 0");
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 1) == MIXPREC_OK && mixprec_sgd_step(&sgd, &p, 1, 1, 1) == MIXPREC_OK,
+          "the first step is skipped");
+    CHECK(!memcmp(&now, &before, sizeof now), "step 0: something was written");
+    for (i = 0; i < 4; i++) {
+        /* the last is the first number that fp32 rounds to Inf */
+        const double bad = i == 0 ? -1.0 : i == 1 ? (double)NAN : i == 2 ? HUGE_VAL : 0x1.ffffffp127;
         BAD(adam.learning_rate = sgd.learning_rate = bad, MIXPREC_ERR_OPTIMIZER);
         BAD(adam.weight_decay = sgd.weight_decay = bad, MIXPREC_ERR_OPTIMIZER);
         BAD(adam.beta1 = sgd.momentum = bad, MIXPREC_ERR_OPTIMIZER);
@@ -806,6 +818,10 @@ static void test_statuses(void) {
     CHECK(mixprec_adam_step(&adam, &p, 1, -0.0f, 0) == MIXPREC_OK &&
               mixprec_sgd_step(&sgd, &p, 1, -0.0f, 0) == MIXPREC_OK,
           "-0");
+    adam.learning_rate = sgd.learning_rate = 0x1.fffffefffffffp127;
+    CHECK(mixprec_adam_step(&adam, &p, 1, 1, 1) == MIXPREC_OK && mixprec_sgd_step(&sgd, &p, 1, 1, 1) == MIXPREC_OK,
+          "a rate that fp32 just holds");
+    adam.learning_rate = good_adam.learning_rate, sgd.learning_rate = good_sgd.learning_rate;
     sgd.momentum = sgd.dampening = -0.0;
     p.moment1 = NULL;
     CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "momentum -0 is none");

@@ -409,6 +409,7 @@ CLASSIFY_FUNCTIONS(e3m4, uint8_t)
 CLASSIFY_FUNCTIONS(e2m3, uint8_t)
 CLASSIFY_FUNCTIONS(e3m2, uint8_t)
 CLASSIFY_FUNCTIONS(e2m1, uint8_t)
+CLASSIFY_FUNCTIONS(e8m0, uint8_t)
 
 #define CLASSIFY_ROW(name, dtype)                                                                                      \
     { dtype, name##_classify, name##_order, name##_up, name##_down }
@@ -418,7 +419,7 @@ static const classify_functions classifiers[] = {
     CLASSIFY_ROW(e4m3fnuz, MIXPREC_E4M3FNUZ), CLASSIFY_ROW(e5m2fnuz, MIXPREC_E5M2FNUZ),
     CLASSIFY_ROW(e4m3ieee, MIXPREC_E4M3IEEE), CLASSIFY_ROW(e3m4, MIXPREC_E3M4),
     CLASSIFY_ROW(e2m3, MIXPREC_E2M3),         CLASSIFY_ROW(e3m2, MIXPREC_E3M2),
-    CLASSIFY_ROW(e2m1, MIXPREC_E2M1)};
+    CLASSIFY_ROW(e2m1, MIXPREC_E2M1),         CLASSIFY_ROW(e8m0, MIXPREC_E8M0)};
 #define CLASSIFIERS (sizeof classifiers / sizeof classifiers[0])
 
 /* The codes that are numbers, by value, with a finite stand-in for Inf so that -ffast-math does not matter; -0
@@ -459,7 +460,8 @@ static void check_order(const classify_functions *f, const oracle_format *format
 static void test_classify(const classify_functions *f, const oracle_format *format) {
     static number sorted[65536];
     uint32_t codes = 2 * oracle_sign_code(format), code, other, i, count = 0;
-    double min_normal = oracle_value(format, 1u << format->mantissa_bits);
+    int powers = format->family == ORACLE_POWERS; /* no sign, no subnormals */
+    double min_normal = powers ? 0 : oracle_value(format, 1u << format->mantissa_bits);
     for (code = 0; code < codes; code++) {
         uint64_t magnitude = oracle_decode(format, code) % ORACLE_SIGN;
         int got[5], nan = magnitude > ORACLE_INF, inf = magnitude == ORACLE_INF;
@@ -467,7 +469,7 @@ static void test_classify(const classify_functions *f, const oracle_format *form
         CHECK(got[0] == nan && got[1] == inf && got[2] == (!nan && !inf), "%04x: isnan %d, isinf %d, isfinite %d", code,
               got[0], got[1], got[2]);
         CHECK(got[3] == (magnitude > 0 && magnitude < oracle_bits(min_normal)), "%04x: issubnormal %d", code, got[3]);
-        CHECK(got[4] == (code >= codes / 2), "%04x: signbit %d", code, got[4]);
+        CHECK(got[4] == (code >= codes / 2 && !powers), "%04x: signbit %d", code, got[4]);
         if (nan)
             CHECK(f->up(code) == code && f->down(code) == code, "NaN %04x has neighbours %04x and %04x", code,
                   f->up(code), f->down(code));
@@ -490,6 +492,36 @@ static void test_classify(const classify_functions *f, const oracle_format *form
         check_order(f, format, sorted[i].code, above);
         check_order(f, format, below, sorted[i].code);
     }
+}
+
+/* ---- elements of fp4 arrays ---- */
+
+/* As mixprec_convert packs them; of its neighbour nothing changes. */
+static void test_e2m1_elements(void) {
+    static const float numbers[] = {0.5f, -6, 1.5f, 4, -0.5f, 3, 2};
+    unsigned char packed[4], set[4] = {0xFF, 0xFF, 0xFF, 0xFF};
+    size_t i, old, code;
+    CHECK(mixprec_convert(packed, MIXPREC_E2M1, numbers, MIXPREC_F32, 7) == MIXPREC_OK, "conversion");
+    for (i = 0; i < 7; i++) {
+        CHECK(mixprec_e2m1_get(packed, i).bits == mixprec_f32_to_e2m1(numbers[i]).bits, "element %u: %x", (unsigned)i,
+              mixprec_e2m1_get(packed, i).bits);
+        mixprec_e2m1_set(set, i, mixprec_f32_to_e2m1(numbers[i]));
+    }
+    CHECK(!memcmp(set, packed, 3) && set[3] == (0xF0 | packed[3]), "set one by one: %02x %02x %02x %02x", set[0],
+          set[1], set[2], set[3]);
+    for (old = 0; old < 256; old++)
+        for (code = 0; code < 256; code++) /* the upper four bits do not count */
+            for (i = 2; i < 4; i++) {
+                unsigned char bytes[3] = {0x5A, 0, 0x5A};
+                mixprec_e2m1 x;
+                x.bits = (uint8_t)code;
+                bytes[1] = (unsigned char)old;
+                mixprec_e2m1_set(bytes, i, x);
+                CHECK(bytes[0] == 0x5A && bytes[2] == 0x5A && mixprec_e2m1_get(bytes, i).bits == code % 16 &&
+                          mixprec_e2m1_get(bytes, 5 - i).bits == (i == 2 ? old / 16 : old % 16),
+                      "element %u of %02x set to %02x: %02x %02x %02x", (unsigned)i, (unsigned)old, (unsigned)code,
+                      bytes[0], bytes[1], bytes[2]);
+            }
 }
 
 /* ---- random bits ---- */
@@ -714,6 +746,8 @@ int main(int argc, char **argv) {
             test_classify(&classifiers[i], oracle_format_of(classifiers[i].dtype)), test_end();
     if (test_begin("scalar: values named in the manual"))
         test_named_values(), test_end();
+    if (test_begin("scalar: elements of fp4 arrays"))
+        test_e2m1_elements(), test_end();
     if (test_begin("scalar: random bits"))
         test_random_bits(), test_end();
     if (test_begin("scalar: formats"))

@@ -2495,13 +2495,13 @@ static void test_norm(void) {
 }
 
 static void test_clip_coefficient(void) {
-    static const double limits[] = {1, 0.3, 1e-300, 0, -1, 1e30};
+    static const double limits[] = {1, 0.3, 1e-300, 0, -1, 1e30, HUGE_VAL, -HUGE_VAL, NAN, -NAN};
     static const float norms[] = {0, 1e-30f, 0.7f, 3e7f, HUGE_VALF, NAN};
     float *values = (float *)memory(64);
     mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
     size_t n, l, s;
     for (n = 0; n < 6; n++)
-        for (l = 0; l < 6; l++)
+        for (l = 0; l < 10; l++)
             for (s = 0; s < 5; s++) {
                 static const float scales[4] = {65536.0f, 3.0f, 0x1p127f, 0x1.fffffep126f};
                 float inverse = s < 4 ? mixprec_inverse_scale(scales[s]) : 1.0f;
