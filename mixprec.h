@@ -1699,8 +1699,9 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
 /* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
-   lists, f64 stays f64, and low precision is .compute, for what is promoted .output where .compute is fp8, and f32 where
-   that meets another type of its size. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+   lists, f64 stays f64, and low precision is .compute, for what is promoted .output where .compute is fp8, and f32
+   where that meets another type of its size. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes
+   that a policy cannot have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
