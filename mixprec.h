@@ -3521,7 +3521,7 @@ static void mixprec_across_fill_part_(char *line, size_t height, const char *b, 
         }
 }
 /* and `bytes` of the numbers of A, followed by -0: times the zeros of B that changes no sum, not even -0. */
-static const char *mixprec_across_edge_(double *edge, const char *a, size_t bytes, size_t room, int wide) {
+MIXPREC_NOINLINE_ const char *mixprec_across_edge_(double *edge, const char *a, size_t bytes, size_t room, int wide) {
     float *const narrow = (float *)(void *)edge;
     size_t i;
     for (i = 0; i < room / 8 && wide; i++)
@@ -3672,7 +3672,7 @@ MIXPREC_NOINLINE_ void mixprec_reduce_rest_(void (*groups)(double *lanes, const 
 
 #if !defined(MIXPREC_NO_REDUCE) || !defined(MIXPREC_NO_QUANT)
 /* *amax = the larger of it and the fp32 bits of a code without its sign. */
-static void mixprec_larger_amax_(uint32_t *amax, uint32_t code, mixprec_dtype type) {
+MIXPREC_NOINLINE_ void mixprec_larger_amax_(uint32_t *amax, uint32_t code, mixprec_dtype type) {
     const uint32_t bits = type == MIXPREC_F32 ? code : mixprec_widen_(code, mixprec_layout_of_(type));
     *amax = bits > *amax ? bits : *amax;
 }
@@ -5747,22 +5747,13 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_line_avx2_(char *li
     _mm256_store_si256((__m256i *)(void *)(line + 32), high);
 }
 /* As mixprec_across_fill_part_. */
-MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_across_fill_edge_avx2_(char *line, size_t height, const char *b,
-                                                                    size_t stride, size_t columns, size_t bytes) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, size_t height, const char *b, size_t stride,
+                                                               size_t columns, size_t bytes) {
     size_t i;
     if (bytes < 64)
         mixprec_across_fill_part_(line, height, b, stride, columns, bytes);
     else /* the last row again for those that are not there */
         for (i = 0; i < height; i++, b += i < columns ? stride : 0, line += 64)
-            mixprec_across_fill_line_avx2_(line, b);
-}
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_fill_avx2_(char *line, size_t height, const char *b,
-                                                                   size_t stride, size_t columns, size_t bytes) {
-    size_t i;
-    if (bytes < 64 || columns < height)
-        mixprec_across_fill_edge_avx2_(line, height, b, stride, columns, bytes);
-    else
-        for (i = 0; i < height; i++, b += stride, line += 64)
             mixprec_across_fill_line_avx2_(line, b);
 }
 
@@ -5809,7 +5800,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
                     for (; to != to_end; to += 64, next += stride)
                         mixprec_across_fill_line_avx2_(to, next);
                 else {
-                    mixprec_across_fill_avx2_(copied, height, b + at, stride, columns, line_end - at);
+                    const char *from = b + at;
+                    if (wide && columns >= height && line_end - at == 64) /* every line of f64, which a call holds up */
+                        for (i = 0; i < (int)height; i++, from += stride)
+                            mixprec_across_fill_line_avx2_(copied + 64 * i, from);
+                    else
+                        mixprec_across_fill_avx2_(copied, height, from, stride, columns, line_end - at);
                     mixprec_prefetch_rows_(b, at, bytes, stride, mixprec_min_(height, columns), MIXPREC_ACROSS_LEAD_);
                 }
                 if (early) {
