@@ -14068,32 +14068,27 @@ static double mixprec_power_(double x, uint64_t n) {
     return power;
 }
 
-static float mixprec_rounded_f32_(double x) {
-    MIXPREC_ROUNDED_ float y = (float)x;
-    return y;
-}
-
 MIXPREC_NOINLINE_ void mixprec_adam_constants_(mixprec_step_ *s, const mixprec_adam *adam) {
     double correction1 = 1 - mixprec_power_(adam->beta1, adam->step);
     double correction2 = 1 - mixprec_power_(adam->beta2, adam->step);
     s->decay = !adam->decoupled && adam->weight_decay > 0;
-    s->weight_decay = mixprec_rounded_f32_(adam->weight_decay);
-    s->keep = adam->decoupled ? mixprec_rounded_f32_(1 - mixprec_times_(adam->learning_rate, adam->weight_decay)) : 1;
-    s->beta1 = mixprec_rounded_f32_(adam->beta1);
-    s->rest1 = mixprec_rounded_f32_(1 - adam->beta1);
-    s->beta2 = mixprec_rounded_f32_(adam->beta2);
-    s->rest2 = mixprec_rounded_f32_(1 - adam->beta2);
-    s->correction = mixprec_rounded_f32_(mixprec_sqrt_f64_(correction2));
-    s->epsilon = mixprec_rounded_f32_(adam->epsilon);
-    s->rate = mixprec_rounded_f32_(adam->learning_rate / correction1);
+    s->weight_decay = mixprec_to_f32_(adam->weight_decay);
+    s->keep = adam->decoupled ? mixprec_to_f32_(1 - mixprec_times_(adam->learning_rate, adam->weight_decay)) : 1;
+    s->beta1 = mixprec_to_f32_(adam->beta1);
+    s->rest1 = mixprec_to_f32_(1 - adam->beta1);
+    s->beta2 = mixprec_to_f32_(adam->beta2);
+    s->rest2 = mixprec_to_f32_(1 - adam->beta2);
+    s->correction = mixprec_to_f32_(mixprec_sqrt_f64_(correction2));
+    s->epsilon = mixprec_to_f32_(adam->epsilon);
+    s->rate = mixprec_to_f32_(adam->learning_rate / correction1);
 }
 
 MIXPREC_NOINLINE_ void mixprec_sgd_constants_(mixprec_step_ *s, const mixprec_sgd *sgd) {
     s->decay = sgd->weight_decay > 0;
-    s->weight_decay = mixprec_rounded_f32_(sgd->weight_decay);
-    s->beta1 = mixprec_rounded_f32_(sgd->momentum);
-    s->rest1 = mixprec_rounded_f32_(1 - sgd->dampening);
-    s->rate = mixprec_rounded_f32_(sgd->learning_rate);
+    s->weight_decay = mixprec_to_f32_(sgd->weight_decay);
+    s->beta1 = mixprec_to_f32_(sgd->momentum);
+    s->rest1 = mixprec_to_f32_(1 - sgd->dampening);
+    s->rate = mixprec_to_f32_(sgd->learning_rate);
     s->first = sgd->step == 1;
     s->nesterov = sgd->nesterov != 0;
 }
@@ -14160,11 +14155,11 @@ MIXPREC_NOINLINE_ double mixprec_gradient_norm_run_(double sum_squares, float in
 
 MIXPREC_NOINLINE_ float mixprec_clip_run_(double norm, double max_norm) {
     double ratio = max_norm / (norm + 1e-6);
-    return ratio > 1 ? 1.0f : mixprec_rounded_f32_(ratio);
+    return ratio > 1 ? 1.0f : mixprec_to_f32_(ratio);
 }
 
 MIXPREC_NOINLINE_ float mixprec_inverse_run_(float scale) {
-    return mixprec_rounded_f32_(1.0 / (double)scale);
+    return mixprec_to_f32_(1.0 / (double)scale);
 }
 
 #endif /* MIXPREC_NO_OPTIM */
