@@ -6455,8 +6455,7 @@ MIXPREC_AVX2_ static void mixprec_block_scales_avx2_(float *factors, float *inve
 /* As mixprec_e4m3_to_half_avx2_, 32 at a time. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_e4m3_to_half_avx512_(__m256i codes) {
     const __m512i bit14 = _mm512_set1_epi16(0x4000);
-    __m512i x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(codes), 7);
-    x = _mm512_add_epi16(x, _mm512_and_si512(x, bit14));
+    const __m512i x = _mm512_andnot_si512(bit14, _mm512_slli_epi16(_mm512_cvtepi8_epi16(codes), 7));
     return _mm512_or_si512(x, _mm512_and_si512(_mm512_add_epi16(x, _mm512_set1_epi16(0x80)), bit14));
 }
 
@@ -9835,8 +9834,7 @@ static void mixprec_pack_b_amx_(void *dst, size_t width, const void *src, mixpre
 /* 8 bytes of E4M3 as 8 half-precision numbers of 1/256 of their value: see mixprec_e4m3_to_half_avx2_. */
 MIXPREC_FORCE_INLINE_ uint16x8_t mixprec_e4m3_to_half_neon_(uint8x8_t codes) {
     const uint16x8_t bit14 = vdupq_n_u16(0x4000);
-    uint16x8_t x = vshll_n_u8(codes, 7);
-    x = vaddq_u16(x, vandq_u16(x, bit14));
+    const uint16x8_t x = vbicq_u16(vreinterpretq_u16_s16(vshll_n_s8(vreinterpret_s8_u8(codes), 7)), bit14);
     return vorrq_u16(x, vandq_u16(vaddq_u16(x, vdupq_n_u16(0x80)), bit14));
 }
 
