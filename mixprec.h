@@ -2778,7 +2778,7 @@ typedef struct mixprec_beyond_ {
     int32_t limit, less; /* |x| as a code; less so for x > 0 */
     int32_t identity, plus, minus, sign /* is it odd? */;
 } mixprec_beyond_;
-enum { MIXPREC_ALL_ = -1, MIXPREC_MINUS_ = -0x7FFFFFFF - 1, MIXPREC_ONE_ = 0x3F800000 };
+enum { MIXPREC_ALL_BITS_ = -1, MIXPREC_MINUS_ = -0x7FFFFFFF - 1, MIXPREC_ONE_ = 0x3F800000 };
 
 /* One vector of y: the function of x, computed where it is no limit (never where that is NULL); or, slope, the
    derivative times dy; or x where x is NaN, quiet. */
@@ -2787,11 +2787,11 @@ MIXPREC_FORCE_INLINE_ void mixprec_finish_(float *y, const mixprec_floats_ *comp
     /* ReLU; GELU 15; GELU_TANH -11 and 6; SiLU -112 and 24; tanh 10, its slope 53 */
     static const mixprec_beyond_ table[][2] = {
         {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}},
-        {{0, 0, MIXPREC_ALL_, 0, 0, 0}, {0, 0, 0, MIXPREC_ONE_, 0, 0}},
-        {{0x41700000, 0, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0}, {0x41700000, 0, 0, MIXPREC_ONE_, 0, 0}},
-        {{0x41300000, 0x41300000 - 0x40C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+        {{0, 0, MIXPREC_ALL_BITS_, 0, 0, 0}, {0, 0, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x41700000, 0, MIXPREC_ALL_BITS_, 0, MIXPREC_MINUS_, 0}, {0x41700000, 0, 0, MIXPREC_ONE_, 0, 0}},
+        {{0x41300000, 0x41300000 - 0x40C00000, MIXPREC_ALL_BITS_, 0, MIXPREC_MINUS_, 0},
          {0x41300000, 0x41300000 - 0x40C00000, 0, MIXPREC_ONE_, 0, 0}},
-        {{0x42E00000, 0x42E00000 - 0x41C00000, MIXPREC_ALL_, 0, MIXPREC_MINUS_, 0},
+        {{0x42E00000, 0x42E00000 - 0x41C00000, MIXPREC_ALL_BITS_, 0, MIXPREC_MINUS_, 0},
          {0x42E00000, 0x42E00000 - 0x41C00000, 0, MIXPREC_ONE_, 0, 0}},
         {{0x41200000, 0, 0, MIXPREC_ONE_, MIXPREC_ONE_, MIXPREC_MINUS_}, {0x42540000, 0, 0, 0, 0, 0}}};
     const mixprec_beyond_ *b = &table[activation][slope];
@@ -4762,7 +4762,7 @@ MIXPREC_INLINE uint8_t *mixprec_tally_plane_(const mixprec_tally_ *t, int half, 
     return t->exponents + MIXPREC_TALLY_EXPONENTS_ + MIXPREC_UNIT_ * (8 * half + plane);
 }
 
-/* Distances from the window of 32 exponents; where they are above 15, with the top bit set. */
+/* Distances from the window of 16 exponents; where they are above 15, with the top bit set. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_tally_distances_avx2_(__m256i exponents, __m256i window) {
     return _mm256_adds_epu8(_mm256_sub_epi8(exponents, window), _mm256_set1_epi8(0x70));
 }
@@ -11340,7 +11340,7 @@ static void mixprec_store_(const mixprec_kernels_ *kernels, void *dst, mixprec_d
         kernels->store(to, type, src + whole, MIXPREC_UNIT_, &rest);
     } else if (n - whole < MIXPREC_SINGLES_ && how->round != MIXPREC_ROUND_STOCHASTIC) {
         mixprec_store_c_(to, type, src + whole, n - whole, &rest);
-    } else if (n != whole) {
+    } else {
         float in[MIXPREC_UNIT_];
         double out[MIXPREC_UNIT_];
         mixprec_clear_(in, sizeof in);
@@ -11959,7 +11959,7 @@ typedef struct mixprec_gemm_plan_ {
     const mixprec_kernels_ *kernels;
     int wide;    /* f64 accumulators */
     int bare;    /* the sums are the result, but for its type */
-    int direct;  /* accumulate in C */
+    int in_c;    /* accumulate in C */
     int nothing; /* alpha or k is 0 */
     int add_c;   /* beta is not 0 */
     int mirror;  /* C is symmetric: the lower triangle is computed, then copied */
@@ -12270,7 +12270,7 @@ static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc
     plan->columns = n;
     plan->depth = d->k;
     plan->direct_b = 0;
-    plan->t_bytes = plan->direct ? 0 : m * n * plan->size;
+    plan->t_bytes = plan->in_c ? 0 : m * n * plan->size;
     for (;;) {
         plan->across = s.across;
         plan->a_bytes = s.a_bytes + s.chunk_bytes
@@ -12389,7 +12389,7 @@ static void mixprec_gemm_own_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gem
         if (plan->few)
             plan->b_bytes = MIXPREC_FEW_BYTES_ + plan->rows * mixprec_gemm_few_group_(plan) * plan->size;
         plan->t_bytes =
-            plan->direct ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
+            plan->in_c ? 0 : mixprec_round_up_(plan->outer_rows * plan->columns * plan->size, MIXPREC_ALIGN_);
         if (plan->a_bytes + plan->b_bytes + plan->t_bytes * (plan->pieces ? 2 : 1) + MIXPREC_ALIGN_ <= limit)
             break;
         if (plan->whole_a) {
@@ -12465,7 +12465,7 @@ static void mixprec_gemm_turn_(const mixprec_gemm_plan_ *plan, const mixprec_gem
     *turned = *plan;
     turned->kernels = mixprec_gemm_kernels_(plan->kernels, t);
     turned->pieces = 0;
-    turned->direct = turned->bare = 1;
+    turned->in_c = turned->bare = 1;
     mixprec_gemm_own_blocks_(turned, t, t->m, t->n, plan->a_bytes);
 }
 
@@ -12480,7 +12480,7 @@ static void mixprec_gemm_blocks_(mixprec_gemm_plan_ *plan, const mixprec_gemm_de
         plan->columns = n;
         plan->a_bytes = 0;
         plan->b_bytes = mixprec_round_up_(plan->rows * n * plan->size, MIXPREC_ALIGN_);
-        plan->t_bytes = plan->direct ? 0 : plan->b_bytes;
+        plan->t_bytes = plan->in_c ? 0 : plan->b_bytes;
         plan->a_bytes = limit - mixprec_min_(limit, mixprec_gemm_bytes_(plan));
         mixprec_gemm_turn_(plan, d, &turned, &t);
         plan->a_bytes = mixprec_gemm_bytes_(&turned);
@@ -12757,7 +12757,7 @@ static int mixprec_gemm_wanted_(const mixprec_gemm_desc *d, size_t row, size_t r
    AVX-512. Even with what then reads all of C it takes no longer from 16 MB on. Not by AVX2: Zen 3 takes 22 to 31 %
    longer so for a k of 32, 3 to 9 % for one of 128 (C of 16 to 64 MB). */
 static int mixprec_gemm_streams_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d) {
-    return plan->direct && plan->kernels->isa == MIXPREC_ISA_AVX512 && !plan->few && !plan->direct_b &&
+    return plan->in_c && plan->kernels->isa == MIXPREC_ISA_AVX512 && !plan->few && !plan->direct_b &&
            d->k <= MIXPREC_GEMM_KBLOCK && d->ldc * plan->size % 64 == 0 &&
            d->n >= (MIXPREC_TILE_STREAM_BYTES_ / plan->size + d->m - 1) / d->m;
 }
@@ -12773,7 +12773,7 @@ static void mixprec_gemm_block_(const mixprec_gemm_plan_ *plan, const mixprec_ge
                                 size_t depth, char *t, size_t ldt, int first) {
     const mixprec_kernels_ *kernels = plan->kernels;
     const size_t tile_rows = kernels->tile_rows, tile_columns = kernels->tile_columns[plan->wide];
-    const size_t band = kernels->begin || (plan->direct && depth <= 128) ? tile_rows : rows;
+    const size_t band = kernels->begin || (plan->in_c && depth <= 128) ? tile_rows : rows;
     size_t begin, end, i, j;
     if (mixprec_gemm_streams_(plan, d) && (uintptr_t)t % 64 == 0)
         first = MIXPREC_TILE_STREAM_;
@@ -13137,7 +13137,7 @@ static void mixprec_gemm_small_part_(mixprec_small_ *s, const mixprec_gemm_plan_
     s->across = plan->across; /* not what would be best for a smaller part: the workspace is for this */
     mixprec_small_bytes_(s);
     s->b_bytes = plan->b_bytes;
-    s->ldt = plan->direct ? d->ldc : s->n;
+    s->ldt = plan->in_c ? d->ldc : s->n;
     if (plan->panels) {
         s->ldb = plan->kernels->tile_columns[plan->wide];
         s->b_panel = s->ldb * d->k * plan->size;
@@ -13154,7 +13154,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(mixprec_small_ *s, const mixprec_
                       : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
     s->b = s->trans_b ? mixprec_element_(d->b, d->b_type, d->ldb, part->column, 0)
                       : mixprec_element_(d->b, d->b_type, d->ldb, 0, part->column);
-    s->t = plan->direct ? (char *)d->c + (part->row * d->ldc + part->column) * plan->size : t;
+    s->t = plan->in_c ? (char *)d->c + (part->row * d->ldc + part->column) * plan->size : t;
     if (plan->panels) {
         s->b = plan->b_bytes ? workspace : mixprec_gemm_panel_(plan, d, part->column, 0);
         if (plan->b_bytes)
@@ -13166,7 +13166,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(mixprec_small_ *s, const mixprec_
         columns *= rows; /* as one row: short ones would take most of the time */
         rows = 1;
     }
-    for (i = 0; i < rows && !plan->direct; i++)
+    for (i = 0; i < rows && !plan->in_c; i++)
         mixprec_gemm_finish_row_(plan, d, t + i * columns * plan->size, part->row + i, part->column, columns);
     if (plan->mirror)
         mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
@@ -13177,7 +13177,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
     const mixprec_kernels_ *kernels = plan->kernels;
     size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
     char *a = workspace, *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
-    size_t outer_rows = plan->direct ? part->row_end - part->row : plan->outer_rows, columns, skew = 0, lead = 0;
+    size_t outer_rows = plan->in_c ? part->row_end - part->row : plan->outer_rows, columns, skew = 0, lead = 0;
     const int streams = mixprec_gemm_streams_(plan, d);
     if ((plan->direct_b || plan->few) && !plan->panels && !d->trans_b && d->ldb * mixprec_size_of_(d->b_type) % 64 == 0)
         /* malloc likes 16 modulo 64. A shorter first block makes the others begin with a line of the cache. */
@@ -13221,9 +13221,9 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                                        d->trans_b == MIXPREC_NO_TRANS, j, columns, p, depth);
                 for (i = outer; i < outer_end; i += plan->rows) {
                     size_t rows = mixprec_min_(plan->rows, outer_end - i);
-                    size_t ldt = plan->direct ? d->ldc : plan->columns, at = (i - outer) * ldt * plan->size;
-                    char *sums = plan->direct ? (char *)d->c + (i * d->ldc + j) * plan->size
-                                              : /* a piece of one block does not wait: in the L2 cache */
+                    size_t ldt = plan->in_c ? d->ldc : plan->columns, at = (i - outer) * ldt * plan->size;
+                    char *sums = plan->in_c ? (char *)d->c + (i * d->ldc + j) * plan->size
+                                            : /* a piece of one block does not wait: in the L2 cache */
                                      t + (plan->pieces && p == piece && p + depth == piece_end ? 0 : at);
                     const char *panels = a + (plan->whole_a ? mixprec_gemm_panel_bytes_(plan, plan->rows, p) : 0);
                     if (!mixprec_gemm_wanted_(d, i, rows, j, columns))
@@ -13248,7 +13248,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                                             p == piece);
                     if (plan->pieces && p + depth == piece_end)
                         mixprec_gemm_rescale_(plan, d, total + at, sums, ldt, i, rows, j, columns, piece, piece != 0);
-                    if (plan->direct || p + depth != d->k)
+                    if (plan->in_c || p + depth != d->k)
                         continue;
                     for (row = 0; row < rows; row++)
                         mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total + at : sums) + row * ldt * plan->size,
@@ -13282,7 +13282,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
     for (row = part->row; row < part->row_end; row += rows) {
         size_t lines, width;
         turned_part.column_end = rows = mixprec_min_(plan->rows, part->row_end - row);
-        if (plan->direct) {
+        if (plan->in_c) {
             t = (char *)d->c + (row * d->ldc + part->column) * size;
             ldt = d->ldc;
         }
@@ -13313,7 +13313,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
             width *= rows; /* as one row: short ones would take most of the time */
             lines = 1;
         }
-        for (i = 0; i < lines && !plan->direct; i++)
+        for (i = 0; i < lines && !plan->in_c; i++)
             mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total : t) + i * ldt * size, row + i, part->column,
                                      width);
     }
@@ -13338,8 +13338,8 @@ static void mixprec_tiny_add_(const mixprec_gemm_plan_ *plan, mixprec_tiny_tile_
         mixprec_add_f32_(x->narrow, y->narrow, elements);
 }
 
-MIXPREC_NOINLINE_ void mixprec_gemm_run_tiny_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
-                                              const mixprec_gemm_range_ *part) {
+MIXPREC_NOINLINE_ void mixprec_gemm_run_without_workspace_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
+                                                           const mixprec_gemm_range_ *part) {
     enum { depth = 8 };
     static const mixprec_tiny_tile_ zero = {{0}};
     size_t i, j, p, row;
@@ -13420,7 +13420,7 @@ static void mixprec_gemm_task_(void *data, size_t index) {
             mixprec_gemm_run_nothing_(plan, d, &part);
 #ifndef MIXPREC_MALLOC
         else if (!job->workspace)
-            mixprec_gemm_run_tiny_(plan, d, &part);
+            mixprec_gemm_run_without_workspace_(plan, d, &part);
 #endif
         else {
             char *workspace = mixprec_line_(job->workspace + index * job->bytes);
@@ -16501,7 +16501,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     }
     plan->bare = !plan->nothing && !plan->add_c && mixprec_f64_bits_(plan->alpha) == (uint64_t)1023 << 52 && !d->bias &&
                  !d->scale_a.values && !d->scale_b.values && d->activation == MIXPREC_ACTIVATION_NONE;
-    plan->direct = mixprec_is_in_place_(plan, d);
+    plan->in_c = mixprec_is_in_place_(plan, d);
     if (d->packed_size) {
         plan->panels = (const char *)((uintptr_t)d->b + sizeof(mixprec_packed_));
         plan->panels_type = mixprec_packed_type_(d->b_type);
@@ -16528,7 +16528,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
 MIXPREC_NOINLINE_ void mixprec_gemm_do_all_(mixprec_gemm_plan_ *plan, mixprec_gemm_desc *d) {
     plan->mirror = 0;
     d->triangle = MIXPREC_FULL;
-    plan->direct = mixprec_is_in_place_(plan, d);
+    plan->in_c = mixprec_is_in_place_(plan, d);
 }
 
 /* Chooses the blocks for the largest task, and returns the bytes that each task needs. */
