@@ -7178,8 +7178,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
                                                                      int centered, double center) {
     const size_t lead = mixprec_lead_();
     const __m256 keep = _mm256_castsi256_ps(_mm256_set1_epi32((int)magnitude));
-    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), odd = _mm512_set1_epi64(1);
-    const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), high = _mm512_set1_epi64(4);
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), next = _mm512_set1_epi64(1);
+    const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), upper = _mm512_set1_epi64(4);
     const size_t size = mixprec_size_of_(type);
     __m512d sum[4];
     size_t i;
@@ -7189,7 +7189,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
         MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
             const __m512d first = sum[j];
             sum[j] = _mm512_permutex2var_pd(first, even, sum[j + 1]);
-            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(even, odd), sum[j + 1]);
+            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(even, next), sum[j + 1]);
         }
     for (i = 0; i < n; i += MIXPREC_LANES_) {
         mixprec_ahead_by_(lead, x, i, n, MIXPREC_LANES_, size);
@@ -7221,7 +7221,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_reduce_as_avx512_(double *lan
         MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
             const __m512d first = sum[j];
             sum[j] = _mm512_permutex2var_pd(first, low, sum[j + 1]);
-            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(low, high), sum[j + 1]);
+            sum[j + 1] = _mm512_permutex2var_pd(first, _mm512_add_epi64(low, upper), sum[j + 1]);
         }
     MIXPREC_UNROLL_ for (j = 0; j < 4; j++) _mm512_storeu_pd(lanes + 8 * j, sum[j]);
 }
@@ -9230,16 +9230,19 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_brains_avx512_(const char 
     return _mm512_or_si512(low, _mm512_slli_epi16(high, 8)); /* code 0, in the upper bytes, is 0 */
 }
 
+/* Pairs of words: one of the lower, or upper, half of a, and that at its place in b. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pairs_avx512_(__m512i a, __m512i b, const int upper) {
+    const __m512i place = _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
+                                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    return _mm512_permutex2var_epi16(a, _mm512_add_epi16(place, _mm512_set1_epi32(upper ? 0x00300010 : 0x00200000)), b);
+}
+
 /* This and the next two return the least of mixprec_least_pairs_avx512_. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(uint32_t *to, size_t width,
                                                                                const char *src,
                                                                                const mixprec_dtype type,
                                                                                const __m512i table[4], size_t stride,
                                                                                size_t count, size_t depth) {
-    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    const __m512i low_half = _mm512_add_epi16(even, _mm512_set1_epi32(32 << 16));
-    const __m512i high_half = _mm512_add_epi16(low_half, _mm512_set1_epi16(16));
     const __mmask32 there = count >= 32 ? ~(__mmask32)0 : ((__mmask32)1 << count) - 1;
     const __mmask16 room = mixprec_first_lanes_(width);
     __m512i least = _mm512_set1_epi16(-1);
@@ -9254,10 +9257,10 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_pack_pairs_along_avx512_(u
         }
         /* Masked stores of whole vectors are slow on Zen 4: 8 x 512 x 512 33 us with them, 28 without. */
         if (width == 32) {
-            _mm512_storeu_si512(to, _mm512_permutex2var_epi16(y, low_half, x));
-            _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(y, high_half, x));
+            _mm512_storeu_si512(to, mixprec_pairs_avx512_(y, x, 0));
+            _mm512_storeu_si512(to + 16, mixprec_pairs_avx512_(y, x, 1));
         } else
-            _mm512_mask_storeu_epi32(to, room, _mm512_permutex2var_epi16(y, low_half, x));
+            _mm512_mask_storeu_epi32(to, room, mixprec_pairs_avx512_(y, x, 0));
     }
     return least;
 }
@@ -9766,10 +9769,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, con
                                                                   const mixprec_dtype type, const __m512i table[4],
                                                                   size_t stride, int along, size_t count,
                                                                   size_t depth) {
-    const __m512i even = _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
-                                            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    const __m512i low_half = _mm512_add_epi16(even, _mm512_set1_epi32(32 << 16));
-    const __m512i high_half = _mm512_add_epi16(low_half, _mm512_set1_epi16(16));
     const size_t size = type == MIXPREC_BF16 ? 2 : 1, tile = MIXPREC_TILE_BYTES_AMX_;
     size_t p, q, k;
     for (p = 0; p < depth; p += MIXPREC_TILE_DEPTH_AMX_, dst += 2 * tile) {
@@ -9786,9 +9785,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_pack_body_amx_(char *dst, con
                 q < lines ? mixprec_brains_avx512_(from + q * stride, type, table, lanes) : _mm512_setzero_si512();
             const __m512i y = q + 1 < lines ? mixprec_brains_avx512_(from + (q + 1) * stride, type, table, lanes)
                                             : _mm512_setzero_si512();
-            _mm512_storeu_si512(put + (along ? 32 : 64) * q, along ? _mm512_permutex2var_epi16(x, low_half, y) : x);
+            _mm512_storeu_si512(put + (along ? 32 : 64) * q, along ? mixprec_pairs_avx512_(x, y, 0) : x);
             _mm512_storeu_si512(put + (along ? 32 * q + tile : 64 * (q + 1)),
-                                along ? _mm512_permutex2var_epi16(x, high_half, y) : y);
+                                along ? mixprec_pairs_avx512_(x, y, 1) : y);
         }
         for (k = 0; k < 2 && put == turned; k++) {
             __m512i r[32];
