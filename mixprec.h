@@ -2159,6 +2159,14 @@ MIXPREC_INLINE void mixprec_fp_end_(mixprec_fp_ saved) {
 #define MIXPREC_ROUNDED_
 #endif
 
+/* Finite and positive, and normal, too: told from the bits, since -ffast-math may fold comparisons with Inf and NaN. */
+MIXPREC_INLINE int mixprec_is_positive_(float x) {
+    return mixprec_f32_bits_(x) - 1u < 0x7F7FFFFFu;
+}
+MIXPREC_INLINE int mixprec_is_scale_(float x) {
+    return mixprec_f32_bits_(x) - 0x00800000u < 0x7F000000u;
+}
+
 /* x * factor. A NaN becomes quiet and is x else: RISC-V's product would have neither its sign nor its payload. */
 MIXPREC_INLINE float mixprec_times_f32_(float x, float factor) {
     const uint32_t bits = mixprec_f32_bits_(x);
@@ -13462,12 +13470,8 @@ MIXPREC_INLINE float mixprec_quant_ratio_(double max, float amax) {
     return mixprec_f32_from_bits_(bits > 0x00800000u ? bits : 0x00800000u);
 }
 
-static int mixprec_is_amax_(float amax) {
-    return mixprec_f32_bits_(amax) - 1u < 0x7F7FFFFFu; /* finite and positive */
-}
-
 MIXPREC_INLINE float mixprec_block_scale_(float amax, float max, int power_of_two) {
-    float scale = mixprec_is_amax_(amax) ? mixprec_quant_ratio_((double)max, amax) : 1.0f;
+    float scale = mixprec_is_positive_(amax) ? mixprec_quant_ratio_((double)max, amax) : 1.0f;
     return power_of_two ? mixprec_f32_from_bits_(mixprec_f32_bits_(scale) & 0x7F800000u) : scale;
 }
 MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int power_of_two) {
@@ -13486,7 +13490,7 @@ MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, 
             largest = history[i];
     }
     bits = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
-    if (mixprec_is_amax_(largest))
+    if (mixprec_is_positive_(largest))
         s->scale = mixprec_quant_ratio_((double)mixprec_quant_max_(s->dtype) * (double)two, largest);
     if (bits && s->history_length > 1) {
         for (i = 1; i + 1 < s->history_length; i++)
@@ -13678,11 +13682,6 @@ MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, 
 
 #ifndef MIXPREC_NO_SCALER
 
-/* Finite, normal and positive: told from the bits, since -ffast-math may fold comparisons with Inf and NaN. */
-static int mixprec_is_scale_(float x) {
-    uint32_t bits = mixprec_f32_bits_(x);
-    return bits >= 0x00800000u && bits < 0x7F800000u;
-}
 static int mixprec_is_factor_(double x) {
     uint64_t bits = mixprec_f64_bits_(x);
     return bits >= (uint64_t)1 << 52 && bits < (uint64_t)0x7FF << 52;
@@ -16344,7 +16343,7 @@ static int mixprec_are_scales_(const float *values, const mixprec_extent_ *exten
     size_t i, j;
     for (i = 0; extent->bytes && i < extent->rows; i++)
         for (j = 0; j < extent->width / sizeof(float); j++)
-            if (mixprec_f32_bits_(values[i * (extent->stride / sizeof(float)) + j]) - 1u >= 0x7F7FFFFFu)
+            if (!mixprec_is_positive_(values[i * (extent->stride / sizeof(float)) + j]))
                 return 0;
     return 1;
 }
@@ -17395,7 +17394,7 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
         return status;
     if (d.scale && (d.block_rows < d.rows || d.block_columns < d.columns))
         return MIXPREC_ERR_RANGE;
-    if (d.scale && mixprec_f32_bits_(*d.scale) - 0x00800000u >= 0x7F000000u)
+    if (d.scale && !mixprec_is_scale_(*d.scale))
         return MIXPREC_ERR_SCALE;
     if (d.rows && d.columns && (!d.src || !d.dst || !d.scales))
         return MIXPREC_ERR_NULL;
@@ -17443,7 +17442,7 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
         return MIXPREC_ERR_OVERLAP;
     for (i = 0; i <= (rows - 1) / s.block_rows && s.values; i++)
         for (j = 0; j <= (columns - 1) / s.block_columns; j++)
-            if (mixprec_f32_bits_(s.values[i * s.ld + j]) - 1u >= 0x7F7FFFFFu)
+            if (!mixprec_is_positive_(s.values[i * s.ld + j]))
                 return MIXPREC_ERR_SCALE;
     environment = mixprec_fp_begin_();
     mixprec_dequantize_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dst, dst_type, dst_ld, src, src_type, src_ld, rows,
@@ -17533,7 +17532,7 @@ static mixprec_status mixprec_check_parameter_(const mixprec_parameter *p, int m
         return MIXPREC_ERR_OPTIMIZER;
     if (p->n && (!p->grad || (!p->master && !p->model) || (moments > 0 && !p->moment1) || (moments > 1 && !p->moment2)))
         return MIXPREC_ERR_NULL;
-    if (!skip && (mixprec_f32_bits_(step->inverse_scale) - 1u >= 0x7F7FFFFFu ||
+    if (!skip && (!mixprec_is_positive_(step->inverse_scale) ||
                   (mixprec_f32_bits_(step->clip) >= 0x7F800000u && mixprec_f32_bits_(step->clip) != 0x80000000u)))
         return MIXPREC_ERR_SCALE;
     if (p->n > SIZE_MAX / 8)
