@@ -12991,6 +12991,21 @@ static void mixprec_gemm_few_(const mixprec_gemm_plan_ *plan, const mixprec_gemm
 }
 #endif
 
+/* Rows of C from the sums in t, whose rows are ldt apart. */
+static void mixprec_gemm_finish_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, const char *t, size_t ldt,
+                                 size_t row, size_t rows, size_t column, size_t columns) {
+    size_t i;
+    if (ldt == columns && d->ldc == columns && d->triangle == MIXPREC_FULL && !d->bias && !d->scale_a.values &&
+        !d->scale_b.values) {
+        columns *= rows; /* as one row: short ones would take most of the time */
+        rows = 1;
+    }
+    for (i = 0; i < rows; i++)
+        mixprec_gemm_finish_row_(plan, d, t + i * ldt * plan->size, row + i, column, columns);
+    if (plan->mirror)
+        mixprec_gemm_mirror_(d, row, rows, column, columns);
+}
+
 /* C = beta C, where alpha or k is 0. */
 MIXPREC_NOINLINE_ void mixprec_gemm_run_nothing_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                                  const mixprec_gemm_range_ *part) {
@@ -13155,7 +13170,7 @@ static void mixprec_gemm_small_part_(mixprec_small_ *s, const mixprec_gemm_plan_
 MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(mixprec_small_ *s, const mixprec_gemm_plan_ *plan,
                                                const mixprec_gemm_desc *d, const mixprec_gemm_range_ *part,
                                                char *workspace) {
-    size_t rows = s->m, columns = s->n, i;
+    const size_t rows = s->m, columns = s->n;
     char *t = workspace + plan->b_bytes + plan->a_bytes;
     s->a = s->trans_a ? mixprec_element_(d->a, d->a_type, d->lda, 0, part->row)
                       : mixprec_element_(d->a, d->a_type, d->lda, part->row, 0);
@@ -13169,20 +13184,14 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_small_(mixprec_small_ *s, const mixprec_
         workspace += plan->b_bytes;
     }
     mixprec_small_run_(s, workspace);
-    if (d->ldc == columns && d->triangle == MIXPREC_FULL && !d->bias && !d->scale_a.values && !d->scale_b.values) {
-        columns *= rows; /* as one row: short ones would take most of the time */
-        rows = 1;
-    }
-    for (i = 0; i < rows && !plan->in_c; i++)
-        mixprec_gemm_finish_row_(plan, d, t + i * columns * plan->size, part->row + i, part->column, columns);
-    if (plan->mirror)
-        mixprec_gemm_mirror_(d, part->row, rows, part->column, columns);
+    if (!plan->in_c)
+        mixprec_gemm_finish_(plan, d, t, columns, part->row, rows, part->column, columns);
 }
 
 MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d,
                                          const mixprec_gemm_range_ *part, char *workspace) {
     const mixprec_kernels_ *kernels = plan->kernels;
-    size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth, row;
+    size_t tile_columns = kernels->tile_columns[plan->wide], outer, i, j, p, depth;
     char *a = workspace, *b = a + plan->a_bytes, *t = b + plan->b_bytes, *total = t + plan->t_bytes;
     size_t outer_rows = plan->in_c ? part->row_end - part->row : plan->outer_rows, columns, skew = 0, lead = 0;
     const int streams = mixprec_gemm_streams_(plan, d);
@@ -13255,13 +13264,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_(const mixprec_gemm_plan_ *plan, const m
                                             p == piece);
                     if (plan->pieces && p + depth == piece_end)
                         mixprec_gemm_rescale_(plan, d, total + at, sums, ldt, i, rows, j, columns, piece, piece != 0);
-                    if (plan->in_c || p + depth != d->k)
-                        continue;
-                    for (row = 0; row < rows; row++)
-                        mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total + at : sums) + row * ldt * plan->size,
-                                                 i + row, j, columns);
-                    if (plan->mirror)
-                        mixprec_gemm_mirror_(d, i, rows, j, columns);
+                    if (!plan->in_c && p + depth == d->k)
+                        mixprec_gemm_finish_(plan, d, plan->pieces ? total + at : sums, ldt, i, rows, j, columns);
                 }
                 if (p + depth == piece_end)
                     piece = piece_end;
@@ -13287,7 +13291,6 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
     product.c = sums;
     turned_part.row_end = columns;
     for (row = part->row; row < part->row_end; row += rows) {
-        size_t lines, width;
         turned_part.column_end = rows = mixprec_min_(plan->rows, part->row_end - row);
         if (plan->in_c) {
             t = (char *)d->c + (row * d->ldc + part->column) * size;
@@ -13314,15 +13317,8 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_thin_(const mixprec_gemm_plan_ *plan, co
             if (plan->pieces)
                 mixprec_gemm_rescale_(plan, d, total, t, ldt, row, rows, part->column, columns, p, p != 0);
         }
-        lines = rows;
-        width = columns;
-        if (d->ldc == columns && !d->bias && !d->scale_a.values && !d->scale_b.values) {
-            width *= rows; /* as one row: short ones would take most of the time */
-            lines = 1;
-        }
-        for (i = 0; i < lines && !plan->in_c; i++)
-            mixprec_gemm_finish_row_(plan, d, (plan->pieces ? total : t) + i * ldt * size, row + i, part->column,
-                                     width);
+        if (!plan->in_c)
+            mixprec_gemm_finish_(plan, d, plan->pieces ? total : t, ldt, row, rows, part->column, columns);
     }
 }
 #endif
@@ -13349,7 +13345,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_without_workspace_(const mixprec_gemm_pl
                                                            const mixprec_gemm_range_ *part) {
     enum { depth = 8 };
     static const mixprec_tiny_tile_ zero = {{0}};
-    size_t i, j, p, row;
+    size_t i, j, p;
     for (i = part->row; i < part->row_end; i += MIXPREC_TILE_ROWS_C_)
         for (j = part->column; j < part->column_end; j += MIXPREC_TILE_COLUMNS_C_) {
             double a[depth * MIXPREC_TILE_ROWS_C_], b[depth * MIXPREC_TILE_COLUMNS_C_];
@@ -13383,11 +13379,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_without_workspace_(const mixprec_gemm_pl
                 mixprec_tiny_add_(plan, &total, &piece, begin == 0);
                 begin = end;
             }
-            for (row = 0; row < rows; row++)
-                mixprec_gemm_finish_row_(plan, d, (char *)&total + row * MIXPREC_TILE_COLUMNS_C_ * plan->size, i + row,
-                                         j, columns);
-            if (plan->mirror)
-                mixprec_gemm_mirror_(d, i, rows, j, columns);
+            mixprec_gemm_finish_(plan, d, (char *)&total, MIXPREC_TILE_COLUMNS_C_, i, rows, j, columns);
         }
 }
 #endif
