@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the object file of the implementation holds and needs, how large it is, whether several units link.
+# What the object file of the implementation holds and needs, what the macros of its rooms leave out, how large it is,
+# whether several units link.
 # Run from the repository's root: sh tests/check_symbols.sh
 
 . tests/check.sh
@@ -70,6 +71,71 @@ for simd in "" -DMIXPREC_NO_SIMD; do
         $compile -fsyntax-only -ffreestanding -nostdinc -isystem "$($CC -print-file-name=include)" \
         -DMIXPREC_NO_STDLIB $simd "$work/implementation.c"
 done
+
+# ---- what MIXPREC_NO_<ROOM> leaves out ----
+
+# said HEADER MACRO: the sentence `Leaves out ...` of its [CONFIG], in one line
+said() {
+    awk -v macro="$2" '/^   MIXPREC_/ { inside = $1 == macro } inside { text = text " " $0 } END {
+        gsub(/ +/, " ", text); sub(/.*Leaves out /, "", text); sub(/\..*/, "", text); print text }' "$1"
+}
+# functions_said HEADER MACRO: a pattern for each thing that it names. `mixprec_x functions` are all that begin so;
+# mixprec_x_ex is mixprec_x on one instruction set; `the other layers` are all that the manual has in that part.
+functions_said() {
+    said "$1" "$2" | tr ',' '\n' | sed 's/^ *//; s/^the //' | while read -r thing; do
+        case $thing in
+        *mixprec_*functions) echo "$thing" | grep -o 'mixprec_[a-z0-9_]*' | sed 's/$/.*/' ;;
+        *mixprec_*) echo "$thing" | grep -o 'mixprec_[a-z0-9_]*' | sed 's/$/(_ex)?/' ;;
+        sums) echo 'mixprec_sum(_squares)?|mixprec_dot' ;;
+        norms) echo 'mixprec_norm[12]' ;;
+        "mean and variance") echo mixprec_mean_variance ;;
+        "delayed scaling") echo 'mixprec_delayed_scaling_.*' ;;
+        optimisers) echo 'mixprec_(sgd|adam|adamw)_.*' ;;
+        softmax) echo 'mixprec_(log_)?softmax.*' ;;
+        normalisation) echo 'mixprec_(layer|rms|batch)_norm.*' ;;
+        "convolution and the other layers")
+            echo 'mixprec_conv2d_.*'
+            sed -n '/^\/\* ---- layers ----/,/stop reading here/s/^MIXPREC_API mixprec_status \(mixprec_[a-z0-9_]*\)(.*/\1/p' "$1"
+            ;;
+        *) echo "not understood: $thing" ;;
+        esac
+    done
+}
+# leaves_out HEADER MACRO: the functions that it says are those that are lost, and each thing that it says is one
+leaves_out() {
+    functions_said "$1" "$2" >"$work/patterns"
+    while read -r pattern; do
+        grep -qxE -e "$pattern" "$work/all.names" || { echo "no function: $pattern" && return 1; }
+    done <"$work/patterns"
+    grep -xE -f "$work/patterns" "$work/all.names" | diff - "$work/lost.$2" || { echo "< as said, > as lost" && return 1; }
+}
+notices() {
+    ! leaves_out "$@"
+}
+# rooms_compile OPTIONS...: the names of all functions, without those made for one kind of CPU, which take long
+rooms_compile() {
+    $CC -std=c99 -O0 -I. -DMIXPREC_NO_SIMD $openmp "$@" -c "$work/implementation.c" -o "$work/rooms.o" &&
+        names "$work/rooms.o" T | sort
+}
+compare_room() {
+    rooms_compile -D"$1" >"$work/left.names" && comm -23 "$work/all.names" "$work/left.names" >"$work/lost.$1" &&
+        ! comm -13 "$work/all.names" "$work/left.names" | grep . && leaves_out mixprec.h "$1"
+}
+openmp=
+! links $CC -fopenmp || openmp=-fopenmp # mixprec_parallel_openmp is there with it
+rooms_compile >"$work/all.names"
+rooms=$(sed -n '/\[CONFIG\] Macros/,/\[TYPES\] Formats/s/^   \(MIXPREC_NO_[A-Z]*\) .*/\1/p' mixprec.h |
+    grep -vx -e MIXPREC_NO_SIMD -e MIXPREC_NO_STDLIB)
+check "rooms: macros are found" test -n "$rooms"
+for macro in $rooms; do
+    check "rooms: $macro leaves out what [CONFIG] says" compare_room "$macro"
+done
+sed 's/mixprec_convert_ex, mixprec_stats\./mixprec_convert_ex./' mixprec.h >"$work/less.h"
+check "rooms: notices a function that is left out in silence" notices "$work/less.h" MIXPREC_NO_CONVERT
+sed 's/out mixprec_quantize,/out mixprec_amax, mixprec_quantize,/' mixprec.h >"$work/more.h"
+check "rooms: notices a function that is not left out" notices "$work/more.h" MIXPREC_NO_QUANT
+sed 's/out mixprec_quantize,/out mixprec_quantise,/' mixprec.h >"$work/other.h"
+check "rooms: notices a function that there is not" notices "$work/other.h" MIXPREC_NO_QUANT
 
 # ---- several units ----
 
