@@ -4,7 +4,7 @@
 
 . tests/check.sh
 
-all="scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds"
+all="scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds threads"
 some="scalar convert gemm optim layers" # where the rest would show nothing new
 conversions="scalar convert"
 
@@ -58,8 +58,8 @@ quick_tests "address and undefined-behaviour sanitizers" "$all" \
 # what only clang finds: uninitialised memory, which gets into results by way of padding and tails; offsets from NULL
 quick_tests "memory and clang's undefined-behaviour sanitizers" "gemm gemm_ex reduce quant optim checkpoint layers" \
     clang-19 -O1 -fsanitize=memory,undefined -fno-sanitize-recover=all
-# and parts of a product that touch what another thread writes
-quick_tests "thread sanitizer" gemm_ex clang-19 -O1 -fsanitize=thread
+# parts of a product that touch what another thread writes, and memory that calls share
+quick_tests "thread sanitizer" "gemm_ex threads" clang-19 -O1 -fsanitize=thread
 
 # of the digests of `make check-floats` that of one mode
 if [ "$(uname -m)" = x86_64 ]; then

@@ -119,7 +119,7 @@ else
     export WINEPREFIX WINEDEBUG=-all
     wineboot --init >"$work/wineboot.out" 2>&1
     check "targets: Windows: compiles after windows.h" after_windows_h
-    for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim policy checkpoint layers bounds threads; do
         check "targets: Windows: test_$test compiles" build_test "$test" "$work/test.exe" $windows &&
             check_quick "targets: Windows: test_$test" wine "$work/test.exe"
     done
