@@ -1541,6 +1541,183 @@ static void test_bits(void) {
     }
 }
 
+/* ---- random parts of random tensors give the bits of the whole ---- */
+
+enum { SPLIT_ROWS = 12, SPLIT_LAYERS = 20 };
+static struct {
+    tensor x, dy, parameters;
+    float mean[MOST], rstd[MOST], rms[MOST];
+    int32_t valid[MOST], index[MOST];
+    size_t rows, columns;
+    mixprec_activation activation;
+    double scale;
+} given;
+typedef struct results {
+    tensor y;
+    float mean[MOST], rstd[MOST], losses[MOST], sums[2][MOST];
+} results;
+static results whole, parts;
+
+/* Rows `first` to `first + rows` of a layer; of those without rows, what else does not depend on each other. */
+static mixprec_status run_rows(int layer, results *r, size_t first, size_t rows) {
+    const size_t n = given.columns, parameter = mixprec_dtype_size(given.parameters.type);
+    const mixprec_dtype type = given.parameters.type;
+    const void *gamma = memory(&given.parameters), *beta = (const char *)gamma + parameter;
+    const char *channel = (const char *)gamma + first * parameter;
+    float *mean = r->mean + first, *rstd = r->rstd + first;
+#define ROWS_OF(t) (char *)memory(&t) + first *n *mixprec_dtype_size((t).type), (t).type
+#define X ROWS_OF(given.x)
+#define DY ROWS_OF(given.dy)
+#define Y ROWS_OF(r->y)
+    switch (layer) {
+    case 0: return mixprec_activate(Y, X, rows * n, given.activation);
+    case 1: return mixprec_activate_backward(Y, DY, X, rows * n, given.activation);
+    case 2: return mixprec_softmax(Y, X, rows, n);
+    case 3: return mixprec_log_softmax(Y, X, rows, n);
+    case 4: return mixprec_softmax_backward(Y, DY, X, rows, n);
+    case 5: return mixprec_softmax_masked(Y, X, given.valid + first, rows, n);
+    case 6: return mixprec_softmax_masked_backward(Y, DY, X, given.valid + first, rows, n);
+    case 7: return mixprec_cross_entropy(Y, r->losses + first, X, given.index + first, rows, n, given.scale);
+    case 8: return mixprec_layer_norm(Y, mean, rstd, X, gamma, beta, type, rows, n, 1e-5);
+    case 9:
+        return mixprec_layer_norm_backward(Y, r->sums[0], r->sums[1], DY, X, gamma, type, given.mean + first,
+                                           given.rstd + first, rows, n);
+    case 10: return mixprec_rms_norm(Y, rstd, X, gamma, type, rows, n, 1e-5);
+    case 11: return mixprec_rms_norm_backward(Y, r->sums[0], DY, X, gamma, type, given.rms + first, rows, n);
+    case 12: return mixprec_bias_add(Y, X, gamma, type, rows, n);
+    case 13: return mixprec_bias_gradient(r->sums[0], DY, rows, n, 0);
+    case 14: /* columns, of which there are as many as rows elsewhere */
+        return mixprec_bias_gradient(r->sums[0] + first,
+                                     (char *)memory(&given.dy) + first * mixprec_dtype_size(given.dy.type),
+                                     given.dy.type, n, rows, given.rows);
+    case 15: return mixprec_embedding(Y, memory(&given.x), given.x.type, given.index + first, rows, given.rows, n);
+    case 16: return mixprec_embedding_gradient(r->sums[0], DY, given.index + first, rows, given.rows, n);
+    case 17: return mixprec_dropout(Y, X, rows * n, 0.3f, 3, first * n);
+    case 18: /* channels of one sample */
+        return mixprec_batch_norm(Y, mean, rstd, X, channel, channel + parameter, type, NULL, NULL, 0, 1, rows, n,
+                                  1e-5);
+    default: /* samples of one pixel */
+        return mixprec_batch_norm_inference(Y, X, gamma, beta, type, given.mean, given.rstd, rows, n, 1, 1e-5);
+    }
+#undef ROWS_OF
+#undef X
+#undef DY
+#undef Y
+}
+
+/* From one row to another in up to five parts, some of which may be empty. */
+static size_t next_cut(size_t from, size_t rows, int cuts) {
+    return cuts ? from + random_u32() % (rows - from + 1) : rows;
+}
+
+static void test_random_splits(void) {
+    const int trials = test_quick ? 50 : 1000;
+    int trial, layer;
+    random_state = 7;
+    for (trial = 0; trial < trials; trial++) {
+        const size_t rows = 1 + random_u32() % SPLIT_ROWS, columns = 1 + random_u32() % (random_u32() % 2 ? 20 : 340);
+        const mixprec_dtype type = dtypes[random_u32() % DTYPE_COUNT];
+        size_t i, first, end;
+        given.rows = rows, given.columns = columns;
+        given.activation = (mixprec_activation)(1 + random_u32() % 5);
+        given.scale = 0.25 * (1 + random_u32() % 8);
+        fill(&given.x, dtypes[random_u32() % DTYPE_COUNT], rows * columns, 2);
+        fill(&given.dy, dtypes[random_u32() % DTYPE_COUNT], rows * columns, 1);
+        fill(&given.parameters, dtypes[random_u32() % DTYPE_COUNT], rows + columns + 1, 1);
+        for (i = 0; i < rows; i++) {
+            given.valid[i] = (int32_t)(random_u32() % (columns + 1));
+            given.index[i] = (int32_t)(random_u32() % ((rows < columns ? rows : columns) + 1)) - 1;
+        }
+        for (i = 0; i < columns; i++) /* for inference, where there may be more columns than rows */
+            given.mean[i] = 0, given.rstd[i] = 1;
+        CHECK(mixprec_layer_norm(memory(&given.x), given.x.type, given.mean, given.rstd, memory(&given.x), given.x.type,
+                                 NULL, NULL, MIXPREC_F32, rows, columns, 1e-5) == MIXPREC_OK &&
+                  mixprec_rms_norm(memory(&given.x), given.x.type, given.rms, memory(&given.x), given.x.type, NULL,
+                                   MIXPREC_F32, rows, columns, 1e-5) == MIXPREC_OK,
+              "what the backward passes need");
+        for (layer = 0; layer < SPLIT_LAYERS; layer++) {
+            int cuts = (int)(random_u32() % 5);
+            memset(&whole, 0, sizeof whole);
+            memset(&parts, 0, sizeof parts);
+            shape(&whole.y, type, rows * columns);
+            shape(&parts.y, type, rows * columns);
+            CHECK(run_rows(layer, &whole, 0, rows) == MIXPREC_OK, "layer %d: the whole", layer);
+            for (first = 0; cuts >= 0; first = end) {
+                end = next_cut(first, rows, cuts--);
+                CHECK(run_rows(layer, &parts, first, end - first) == MIXPREC_OK, "layer %d: rows %zu to %zu", layer,
+                      first, end);
+            }
+            CHECK(!memcmp(&whole, &parts, sizeof whole), "trial %d, layer %d, %s, %s to %s, %zu x %zu: parts differ",
+                  trial, layer, mixprec_dtype_name(given.dy.type), mixprec_dtype_name(given.x.type),
+                  mixprec_dtype_name(type), rows, columns);
+        }
+    }
+}
+
+/* The images of a batch likewise, and the gradients of weights, which are added image by image. */
+static void test_random_batches(void) {
+    const int trials = test_quick ? 100 : 1000;
+    int trial;
+    random_state = 8;
+    for (trial = 0; trial < trials; trial++) {
+        const mixprec_dtype type = dtypes[random_u32() % DTYPE_COUNT], weight_type = dtypes[random_u32() % DTYPE_COUNT];
+        mixprec_conv2d l = {0}, part;
+        size_t height, width, inputs, outputs, weights, x_size, y_size, first, end;
+        const size_t parameter = mixprec_dtype_size(weight_type);
+        int cuts = (int)(random_u32() % 5), layer;
+        l.batch = 1 + random_u32() % 5, l.channels = 1 + random_u32() % 3, l.filters = 1 + random_u32() % 3;
+        l.height = 3 + random_u32() % 7, l.width = 3 + random_u32() % 12;
+        l.kernel_height = 1 + random_u32() % 3, l.kernel_width = 1 + random_u32() % 3;
+        l.stride_y = random_u32() % 3, l.stride_x = random_u32() % 3;
+        l.padding_y = random_u32() % 2, l.padding_x = random_u32() % 3;
+        if (mixprec_conv2d_output(&l, &height, &width) != MIXPREC_OK) {
+            CHECK(0, "the shape of an image");
+            continue;
+        }
+        inputs = l.channels * l.height * l.width, outputs = l.filters * height * width;
+        weights = l.filters * l.channels * l.kernel_height * l.kernel_width;
+        if (l.batch * inputs > MOST || l.batch * outputs > MOST)
+            continue;
+        fill(&given.x, type, l.batch * inputs, 2);
+        fill(&given.dy, dtypes[random_u32() % DTYPE_COUNT], l.batch * outputs, 1);
+        fill(&given.parameters, weight_type, weights + l.filters, 1);
+        x_size = mixprec_dtype_size(type), y_size = mixprec_dtype_size(given.dy.type);
+        for (layer = 0; layer < 3; layer++) {
+            results *r = &whole;
+            memset(&whole, 0, sizeof whole);
+            memset(&parts, 0, sizeof parts);
+            shape(&whole.y, layer ? type : given.dy.type, MOST);
+            shape(&parts.y, layer ? type : given.dy.type, MOST);
+            part = l;
+            for (first = 0, end = l.batch; r; first = end) {
+                char *x = (char *)memory(&given.x) + first * inputs * x_size;
+                char *dy = (char *)memory(&given.dy) + first * outputs * y_size;
+                char *out = (char *)memory(&r->y) + first * (layer ? inputs * x_size : outputs * y_size);
+                char *weight = memory(&given.parameters);
+                if (r == &parts)
+                    end = next_cut(first, l.batch, cuts--);
+                part.batch = end - first;
+                CHECK((layer == 0 ? mixprec_conv2d_forward(&part, out, r->y.type, x, type, weight, weight_type,
+                                                           weight + weights * parameter, weight_type, conv_workspace,
+                                                           sizeof conv_workspace)
+                       : layer == 1
+                           ? mixprec_conv2d_backward_input(&part, out, type, dy, given.dy.type, weight, weight_type,
+                                                           conv_workspace, sizeof conv_workspace)
+                           : mixprec_conv2d_backward_weight(&part, r->sums[0], r->sums[1], dy, given.dy.type, x, type,
+                                                            conv_workspace, sizeof conv_workspace)) == MIXPREC_OK,
+                      "images %zu to %zu", first, end);
+                if (end == l.batch) {
+                    r = r == &whole ? &parts : NULL;
+                    end = 0;
+                }
+            }
+            cuts = 2;
+            CHECK(!memcmp(&whole, &parts, sizeof whole), "trial %d, pass %d, %s, %s: images of a batch differ", trial,
+                  layer, mixprec_dtype_name(type), mixprec_dtype_name(given.dy.type));
+        }
+    }
+}
+
 /* ---- the same bits on each path of this machine ---- */
 
 /* A NaN or an Inf makes all that a norm or a softmax gives of its row NaN, on every path: of eight rows, six have none
@@ -2337,6 +2514,8 @@ int main(int argc, char **argv) {
         {"layers: gradient of a bias, several blocks", test_large_bias_gradient},
         {"layers: a convolution's workspace", test_convolution_workspace},
         {"layers: the same bits everywhere and for any split over rows", test_bits},
+        {"layers: the same bits for random splits over rows", test_random_splits},
+        {"layers: the same bits for random splits over images", test_random_batches},
         {"layers: the same bits on each instruction set", test_paths},
 #if HAVE_ENVIRONMENT
         {"layers: the caller's floating-point environment", test_environment},

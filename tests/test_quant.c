@@ -541,6 +541,83 @@ static void test_split(void) {
     CHECK(!memcmp(dst, want, sizeof dst) && !memcmp(scales, want_scales, 20 * sizeof *scales), "parts differ");
 }
 
+static size_t drawn;
+static size_t below(size_t n) {
+    return mixprec_random_bits(78, drawn++) % n;
+}
+
+/* The same for any types, blocks and sizes, cut in up to five parts at rows where blocks begin; or anywhere, with a
+   scale for all. And back. */
+static void test_random_splits(void) {
+    static float whole_scales[MOST], amaxes[2];
+    static double wide[2][MOST / 4];
+    const int trials = test_quick ? 300 : 3000;
+    int trial;
+    for (trial = 0; trial < trials; trial++) {
+        const mixprec_dtype from = src_types[below(COUNT_OF(src_types))], to = dst_types[below(COUNT_OF(dst_types))];
+        const float given = (float)(1 + below(1000)) / 64;
+        const int scaled = below(3) == 0;
+        const size_t rows = 1 + below(30), columns = 1 + below(below(2) ? 20 : 300);
+        mixprec_quantize_desc d = desc_of(rows, columns, from, to), part;
+        mixprec_scales layout;
+        size_t unit, src_ld, dst_ld, scales_ld, begin, end;
+        d.block_rows = scaled ? 0 : 1 + below(4);
+        d.block_columns = scaled || below(3) == 0 ? 0 : 1 + below(below(2) ? 40 : 8);
+        d.scale = scaled ? &given : NULL;
+        d.power_of_two = (int)below(2);
+        d.src_ld = below(2) ? 0 : d.columns + below(9);
+        d.dst_ld = below(2) ? 0 : ld_of(to, d.columns + below(9));
+        d.round = below(2) ? MIXPREC_ROUND_STOCHASTIC : (mixprec_round)below(5);
+        d.seed = drawn;
+        d.offset = below(1000);
+        d.amax = &amaxes[0];
+        unit = scaled ? 1 : d.block_rows;
+        src_ld = d.src_ld ? d.src_ld : d.columns;
+        dst_ld = d.dst_ld ? d.dst_ld : ld_of(to, d.columns);
+        scales_ld = d.block_columns ? (d.columns + d.block_columns - 1) / d.block_columns : 1;
+        fill(&d, drawn, 0);
+        memset(dst, 0, sizeof dst);
+        memset(want, 0, sizeof want);
+        memset(scales, 0, sizeof scales);
+        memset(whole_scales, 0, sizeof whole_scales);
+        memset(wide, 0, sizeof wide);
+        memset(&layout, 0, sizeof layout);
+        layout.block_rows = d.block_rows, layout.block_columns = d.block_columns;
+        layout.values = whole_scales;
+        d.dst = want, d.scales = whole_scales;
+        CHECK(mixprec_quantize(&d) == MIXPREC_OK &&
+                  mixprec_dequantize(wide[0], from, 0, want, to, dst_ld, d.rows, d.columns, &layout) == MIXPREC_OK,
+              "trial %d: the whole", trial);
+        amaxes[1] = 0;
+        part = d;
+        for (begin = 0; begin < d.rows; begin = end) {
+            float amax = 0;
+            end = begin + unit * (1 + below((d.rows - begin) / unit + 1));
+            end = end < d.rows ? end : d.rows;
+            part.rows = end - begin;
+            part.src = (const char *)d.src + begin * src_ld * mixprec_dtype_size(from);
+            part.dst = (char *)dst + mixprec_dtype_bytes(to, begin * dst_ld);
+            part.scales = scales + begin / unit * (scaled ? 0 : scales_ld);
+            part.offset = d.offset + begin * d.columns;
+            part.amax = &amax;
+            layout.values = part.scales;
+            CHECK(mixprec_quantize(&part) == MIXPREC_OK &&
+                      mixprec_dequantize((char *)wide[1] + begin * d.columns * mixprec_dtype_size(from), from, 0,
+                                         part.dst, to, dst_ld, part.rows, d.columns, &layout) == MIXPREC_OK,
+                  "trial %d: rows %zu to %zu", trial, begin, end);
+            amaxes[1] = amax > amaxes[1] ? amax : amaxes[1];
+        }
+#define WHERE                                                                                                          \
+    "trial %d: %s to %s, %zu x %zu, blocks %zu x %zu, power of two %d", trial, mixprec_dtype_name(from),               \
+        mixprec_dtype_name(to), d.rows, d.columns, d.block_rows, d.block_columns, d.power_of_two
+        CHECK(!memcmp(dst, want, sizeof dst), WHERE);
+        CHECK(!memcmp(scales, whole_scales, sizeof scales), WHERE);
+        CHECK(!memcmp(&amaxes[0], &amaxes[1], sizeof amaxes[0]), WHERE);
+        CHECK(!memcmp(wide[0], wide[1], sizeof wide[0]), WHERE);
+#undef WHERE
+    }
+}
+
 #if HAVE_ENVIRONMENT
 static void test_environment(void) {
     size_t e;
@@ -888,6 +965,7 @@ int main(int argc, char **argv) {
     if (mixprec_isa_available(MIXPREC_ISA_AVX512)) /* the same of fp8 */
         TEST("quant: to fp8, more than the caches hold", test_large_codes)
     TEST("quant: parts give the bits of the whole", test_split)
+    TEST("quant: random parts of random matrices do", test_random_splits)
 #if HAVE_ENVIRONMENT
     TEST("quant: the caller's floating-point environment does not matter", test_environment)
 #endif

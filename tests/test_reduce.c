@@ -312,6 +312,56 @@ static void test_split(void) {
     CHECK(same(whole, combined), "whole %a, in parts %a", whole, combined);
 }
 
+static size_t drawn;
+static size_t below(size_t n) {
+    return mixprec_random_bits(77, drawn++) % n;
+}
+
+/* The same for any types, reductions and sizes, cut in up to five parts, each on any path. */
+static void test_random_splits(void) {
+    const int trials = test_quick ? 40 : 100;
+    int trial;
+    for (trial = 0; trial < trials; trial++) {
+        const mixprec_dtype type = tensor_dtypes[below(DTYPE_COUNT)], y_type = tensor_dtypes[below(DTYPE_COUNT)];
+        const mixprec_reduction reduction = (mixprec_reduction)below(4);
+        const double center = below(2) ? 0.3125 + 0x1p-40 : 0;
+        const size_t n = 1 + below(MOST - 8), shift = below(4), blocks = (n + 65535) / 65536;
+        const size_t x_size = mixprec_dtype_size(type), y_size = mixprec_dtype_size(y_type);
+        const int wild = (int)below(2);
+        const char *x = fill(x_memory, x_values, type, n, shift, drawn, wild);
+        const char *y = fill(y_memory, y_values, y_type, n, shift, drawn + 1, wild);
+        double whole[4], parts[4], want, combined = 0;
+        size_t begin, end;
+        memset(parts, 0, sizeof parts);
+        CHECK(mixprec_reduce(whole, reduction, x, type, y, y_type, center, n, MIXPREC_ISA_AUTO) == MIXPREC_OK &&
+                  mixprec_combine(&want, whole, blocks) == MIXPREC_OK,
+              "trial %d: the whole", trial);
+        for (begin = 0; begin < blocks; begin = end) {
+            const size_t first = begin * 65536;
+            mixprec_isa isa = all_isas[below(ISA_COUNT)];
+            end = begin + 1 + below(blocks - begin);
+            CHECK(mixprec_reduce(parts + begin, reduction, x + first * x_size, type, y + first * y_size, y_type, center,
+                                 (end < blocks ? end * 65536 : n) - first,
+                                 runs_here(isa) ? isa : MIXPREC_ISA_AUTO) == MIXPREC_OK,
+                  "trial %d: blocks %zu to %zu", trial, begin, end);
+        }
+        CHECK(!memcmp(parts, whole, blocks * sizeof *parts), "trial %d: %s, %s, reduction %d, n %zu: parts differ",
+              trial, mixprec_dtype_name(type), mixprec_dtype_name(y_type), (int)reduction, n);
+        if (reduction == MIXPREC_DOT)
+            mixprec_dot(&combined, x, type, y, y_type, n);
+        else if (reduction == MIXPREC_SUM_ABS)
+            mixprec_norm1(&combined, x, type, n);
+        else if (reduction == MIXPREC_SUM)
+            mixprec_sum(&combined, x, type, n);
+        else if (center == 0)
+            mixprec_sum_squares(&combined, x, type, n);
+        else
+            combined = want;
+        CHECK(!memcmp(&combined, &want, sizeof want), "trial %d: %s, reduction %d, n %zu: one call %a, combined %a",
+              trial, mixprec_dtype_name(type), (int)reduction, n, combined, want);
+    }
+}
+
 #if HAVE_ENVIRONMENT
 typedef struct reductions {
     double sum, dot, squares, norm1, norm2, mean, variance, combined, centered;
@@ -594,6 +644,7 @@ int main(int argc, char **argv) {
     TEST("reduce: the largest magnitude, NaN and Inf", test_amax)
     TEST("reduce: mean and variance", test_mean_variance)
     TEST("reduce: parts of an array give the bits of the whole", test_split)
+    TEST("reduce: random parts of random arrays do", test_random_splits)
 #if HAVE_ENVIRONMENT
     TEST("reduce: the caller's floating-point environment does not matter", test_environment)
 #endif
