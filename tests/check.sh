@@ -99,7 +99,9 @@ build_test() {
     esac
     if [ "$*" != "$(cat "$work/implementation.options" 2>/dev/null)" ]; then
         rm -f "$work/implementation.options"
-        "$@" -DTEST_LAYERS_HERE -c -o "$work/implementation.o" tests/implementation.c || return
+        layers=-DTEST_LAYERS_HERE
+        case $* in *MIXPREC_NO_LAYERS*) layers= ;; esac
+        "$@" $layers -c -o "$work/implementation.o" tests/implementation.c || return
         echo "$*" >"$work/implementation.options"
     fi
     "$@" -DMIXPREC_IMPLEMENTED_ -o "$program" "tests/test_$unit.c" "$work/implementation.o" -lm

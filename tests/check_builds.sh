@@ -16,7 +16,7 @@ quick_tests() {
     for test in $tests; do
         check "builds: $label: test_$test compiles" build_test "$test" "$work/test" "$@" || continue
         case $label in
-        -O0) some_of "builds: $label" "$test" "$work/test" ;;
+        -O0 | *" conversions alone") some_of "builds: $label" "$test" "$work/test" ;;
         *) check_quick "builds: $label: test_$test" "$work/test" ;;
         esac
     done
@@ -30,6 +30,17 @@ quick_tests "MIXPREC_NO_SIMD" "$some" "$CC" -O2 -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
 quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"
 quick_tests "MIXPREC_MAX_ISA=2" "$some" "$CC" -O2 -DMIXPREC_MAX_ISA=2
+
+# levels at which nothing else runs: an optimiser's mistake shows in conversions, which must be right to the bit. What
+# they do not need is left out, for it takes most of the compiler's time.
+alone=
+for room in GEMM SCALER REDUCE QUANT OPTIM POLICY CHECKPOINT LAYERS; do
+    alone="$alone -DMIXPREC_NO_$room"
+done
+for level in "gcc -O1" "gcc -O3" "gcc -Os" "clang -O0" "clang -O1" "clang -O3" "clang -Os"; do
+    # shellcheck disable=SC2086
+    quick_tests "$level, conversions alone" "$conversions" $level $alone
+done
 
 # fast_math COMPILER OPTIONS...: conversions whole; of the rest, compiled so, what a test that needs NaN expects
 fast_math() {

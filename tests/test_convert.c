@@ -1218,6 +1218,7 @@ static void test_large(mixprec_dtype to, mixprec_dtype from, int kind, size_t el
     free(want);
 }
 
+#if !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_SCALER)
 /* GEMM and the scaler refuse the types that only conversion knows. */
 static void test_conversion_only(void) {
     float c[4] = {1, 2, 3, 4}, operand[4] = {1, 1, 1, 1};
@@ -1242,6 +1243,7 @@ static void test_conversion_only(void) {
               "%s: the output was written", mixprec_dtype_name(types[i]));
     }
 }
+#endif
 
 static const char *pair_name(const char *what, mixprec_dtype to, mixprec_dtype from) {
     static char name[80];
@@ -1265,8 +1267,10 @@ int main(int argc, char **argv) {
     }
     if (test_begin("convert: errors"))
         test_errors(), test_end();
+#if !defined(MIXPREC_NO_GEMM) && !defined(MIXPREC_NO_SCALER)
     if (test_begin("convert: types that only conversion knows"))
         test_conversion_only(), test_end();
+#endif
     for (i = 0; i < TYPES; i++)
         for (j = 0; j < TYPES; j++) {
             mixprec_dtype from = types[i], to = types[j];
