@@ -480,6 +480,7 @@ int main(int argc, char **argv) {
     pin();
     bench_limits();
     bench_formats();
+    bench_scalar();
     bench_convert();
     bench_gemm();
     bench_scaler();

@@ -149,7 +149,25 @@ typedef void bench_stream_fn(const bench_stream *row, void *dst, const void *src
 /* Measures each row in L1, L2 and DRAM, on every path, beside a loop that only loads and stores as many bytes. */
 void bench_streams(const char *suite, const char *title, const bench_stream *rows, int count, bench_stream_fn *call);
 
-/* ---- peers: other libraries' GEMM and layers, when the build found them ---- */
+/* ---- loops over single numbers ---- */
+
+typedef struct bench_loop {
+    size_t n;
+    void *out, *x;
+} bench_loop;
+
+/* Called by way of a pointer, so it is compiled for itself: as the same loop of a user is. */
+#define BENCH_LOOP(name, function, to, from)                                                                           \
+    static void name(void *context) {                                                                                  \
+        const bench_loop *loop = context;                                                                              \
+        const from *x = loop->x;                                                                                       \
+        to *out = loop->out;                                                                                           \
+        size_t i;                                                                                                      \
+        for (i = 0; i < loop->n; i++)                                                                                  \
+            out[i] = function(x[i]);                                                                                   \
+    }
+
+/* ---- peers: other libraries' GEMM, layers and single numbers, when the build found them ---- */
 
 typedef struct bench_peer {
     const char *name, *core; /* "OpenBLAS", and which of its kernels it chose */
@@ -174,6 +192,9 @@ typedef struct bench_layer {
 /* Fills in timing's key and run, which holds until the next call; returns 0 when a peer has such a layer. */
 int bench_peer_layer(bench_timing *timing, const bench_layer *layer);
 
+/* Sets timing's run and key.impl, and returns 0, when a peer converts single numbers as the case key.name does. */
+int bench_peer_scalar(bench_timing *timing);
+
 /* Starts the program again where a peer needs another environment than it has. Call it before anything else. */
 void bench_restart_for_peers(char **argv);
 
@@ -182,6 +203,7 @@ void bench_restart_for_peers(char **argv);
 void bench_identify(void); /* before the program is pinned: it counts the cores */
 void bench_limits(void);
 void bench_formats(void);
+void bench_scalar(void);
 void bench_convert(void);
 void bench_gemm(void);
 void bench_scaler(void);

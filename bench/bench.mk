@@ -1,8 +1,9 @@
 # The benchmark: `make bench`, or `make bench BENCH_ARGS='--quick --filter gemm'`. Included by the top Makefile, which
-# defines CC, CFLAGS, WARNINGS and BUILD. A peer (OpenBLAS, BLIS, oneDNN) takes part when bench_peers.c, as a program of
-# its own, builds with its flags and runs: flags from pkg-config where it knows the library, else the usual name.
+# defines CC, CFLAGS, WARNINGS and BUILD. A peer (OpenBLAS, BLIS, oneDNN, FP16) takes part when bench_peers.c, as a
+# program of its own, builds with its flags and runs: flags from pkg-config where it knows the library, else the usual
+# name.
 
-BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _stream.c _convert.c _gemm.c _scaler.c _optim.c _layers.c _peers.c _report.c)
+BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _scalar.c _stream.c _convert.c _gemm.c _scaler.c _optim.c _layers.c _peers.c _report.c)
 BENCH_ARGS ?=
 
 # $(call bench_probe,macro,name of the pkg-config package,flags otherwise,flags in any case)
@@ -21,5 +22,5 @@ $(BUILD)/bench/bench: $(BENCH_SOURCES) bench/bench.h bench/bench_page.h bench/ho
 $(BUILD)/bench/peers: FORCE
 	@mkdir -p $(BUILD)/bench
 	@{ $(call bench_probe,OPENBLAS,openblas,-lopenblas,); $(call bench_probe,BLIS,blis,-lblis,); \
-	$(call bench_probe,ONEDNN,dnnl,-ldnnl,-lgomp); } > $@.new; rm -f $(BUILD)/bench/probe
+	$(call bench_probe,ONEDNN,dnnl,-ldnnl,-lgomp); $(call bench_probe,FP16,fp16,,); } > $@.new; rm -f $(BUILD)/bench/probe
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi

@@ -1,6 +1,6 @@
-/* Other libraries' matrix products and layers, beside the library's own. Each library takes part when the build defined
-   its macro: BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN. With BENCH_PROBE this file is a program of its own, the build's
-   probe, that ends with 0 when what it was built with works. */
+/* Other libraries' matrix products, layers and single numbers, beside the library's own. Each takes part when the build
+   defined its macro: BENCH_OPENBLAS, BENCH_BLIS, BENCH_ONEDNN, BENCH_FP16. With BENCH_PROBE this file is a program of
+   its own, the build's probe, that ends with 0 when what it was built with works. */
 #define _POSIX_C_SOURCE 200809L /* setenv; blis.h wants the barriers of pthread.h */
 #include "bench.h"
 
@@ -328,6 +328,13 @@ static const char *onednn_core(void) {
 }
 #endif
 
+#ifdef BENCH_FP16 /* which is a header; it counts on the caller's rounding to nearest */
+#include <fp16.h>
+
+BENCH_LOOP(fp16_from_f32, fp16_ieee_from_fp32_value, uint16_t, float)
+BENCH_LOOP(fp16_to_f32, fp16_ieee_to_fp32_value, float, uint16_t)
+#endif
+
 int bench_peers(const bench_peer **peers) {
     static bench_peer list[16];
     static int count;
@@ -362,6 +369,9 @@ bench_options bench_option = {1, 1, 0, NULL, ""};
 int main(void) {
     const bench_peer *peers;
     double a[2] = {0, 0}, c[2] = {1, 1};
+#ifdef BENCH_FP16
+    return fp16_ieee_from_fp32_value(1) != 0x3C00;
+#endif
     if (!bench_peers(&peers))
         return 1;
     return peers[0].gemm(MIXPREC_NO_TRANS, 1, 1, 1, a, a, c); /* 0 is 0 in every format */
@@ -381,6 +391,18 @@ int bench_peer_layer(bench_timing *timing, const bench_layer *layer) {
     (void)layer;
     return 1;
 #endif
+}
+
+int bench_peer_scalar(bench_timing *timing) {
+    timing->key.impl = "FP16";
+    timing->run = NULL;
+#ifdef BENCH_FP16
+    if (!strcmp(timing->key.name, "f32-to-f16"))
+        timing->run = fp16_from_f32;
+    if (!strcmp(timing->key.name, "f16-to-f32"))
+        timing->run = fp16_to_f32;
+#endif
+    return !timing->run;
 }
 
 /* OpenBLAS may run kernels for AVX2 although the CPU has AVX-512: when OPENBLAS_CORETYPE, left in the environment, says
