@@ -142,6 +142,7 @@ typedef struct bench_stream {
     mixprec_dtype dst, src;
     mixprec_round round;
     mixprec_overflow overflow;
+    float scale; /* 0: none */
 } bench_stream;
 
 typedef void bench_stream_fn(const bench_stream *row, void *dst, const void *src, size_t n, mixprec_isa isa);

@@ -1,5 +1,6 @@
-/* The room CONVERT: bulk conversions between f32 and each other format, both ways, and between some narrow ones;
-   narrowing also with saturation (fp8) and with stochastic rounding; and the statistics, which only read. */
+/* The room CONVERT: bulk conversions between f32 and each other format, both ways, from f64 and between some narrow
+   ones; narrowing also with saturation (fp8), a directed and stochastic rounding and a scale; and the statistics, which
+   only read. */
 #include "bench.h"
 
 static void convert(const bench_stream *row, void *dst, const void *src, size_t n, mixprec_isa isa) {
@@ -7,6 +8,7 @@ static void convert(const bench_stream *row, void *dst, const void *src, size_t 
     memset(&options, 0, sizeof(options));
     options.round = row->round;
     options.overflow = row->overflow;
+    options.scale = row->scale;
     options.seed = 1;
     options.isa = isa;
     bench_check(mixprec_convert_ex(dst, row->dst, src, row->src, n, &options));
@@ -101,10 +103,10 @@ static void bench_stats(void) {
 
 /* ---- conversions ---- */
 
-#define ROW(name, dtype, dst, src, round, overflow)                                                                    \
-    { name, MIXPREC_##dtype, MIXPREC_##dst, MIXPREC_##src, MIXPREC_ROUND_##round, MIXPREC_OVERFLOW_##overflow }
-#define FROM_F32(name, dtype, round, overflow) ROW(name, dtype, dtype, F32, round, overflow)
-#define TO_F32(dtype) ROW("to-f32", dtype, F32, dtype, NEAREST_EVEN, IEEE)
+#define ROW(name, dtype, dst, src, round, overflow, scale)                                                             \
+    { name, MIXPREC_##dtype, MIXPREC_##dst, MIXPREC_##src, MIXPREC_ROUND_##round, MIXPREC_OVERFLOW_##overflow, scale }
+#define FROM_F32(name, dtype, round, overflow) ROW(name, dtype, dtype, F32, round, overflow, 0)
+#define TO_F32(dtype) ROW("to-f32", dtype, F32, dtype, NEAREST_EVEN, IEEE, 0)
 
 void bench_convert(void) {
     static const bench_stream rows[] = {
@@ -114,11 +116,17 @@ void bench_convert(void) {
         FROM_F32("from-f32", E5M2, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", F64, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", E4M3FNUZ, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", E5M2FNUZ, NEAREST_EVEN, IEEE),
+        FROM_F32("from-f32", E3M2, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", E2M3, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", E2M1, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32", I8, NEAREST_EVEN, IEEE),
         FROM_F32("from-f32-saturating", E4M3, NEAREST_EVEN, SATURATE),
         FROM_F32("from-f32-saturating", E5M2, NEAREST_EVEN, SATURATE),
+        FROM_F32("from-f32-keep-inf", E5M2, NEAREST_EVEN, SATURATE_KEEP_INF),
+        FROM_F32("from-f32-upward", F16, UP, IEEE),
+        ROW("from-f32-scaled", E4M3, E4M3, F32, NEAREST_EVEN, IEEE, 0.37f),
+        ROW("from-f32-scaled", I8, I8, F32, NEAREST_EVEN, IEEE, 0.37f),
         FROM_F32("from-f32-stochastic", F16, STOCHASTIC, IEEE),
         FROM_F32("from-f32-stochastic", BF16, STOCHASTIC, IEEE),
         FROM_F32("from-f32-stochastic", E4M3, STOCHASTIC, IEEE),
@@ -129,12 +137,17 @@ void bench_convert(void) {
         TO_F32(E5M2),
         TO_F32(F64),
         TO_F32(E4M3FNUZ),
+        TO_F32(E5M2FNUZ),
+        TO_F32(E3M2),
         TO_F32(E2M3),
         TO_F32(E2M1),
         TO_F32(I8),
-        ROW("from-bf16", E4M3, E4M3, BF16, NEAREST_EVEN, IEEE),
-        ROW("from-e4m3", BF16, BF16, E4M3, NEAREST_EVEN, IEEE),
-        ROW("from-f16", BF16, BF16, F16, NEAREST_EVEN, IEEE),
+        ROW("from-f64", F16, F16, F64, NEAREST_EVEN, IEEE, 0),
+        ROW("from-f64", BF16, BF16, F64, NEAREST_EVEN, IEEE, 0),
+        ROW("from-f64", E4M3, E4M3, F64, NEAREST_EVEN, IEEE, 0),
+        ROW("from-bf16", E4M3, E4M3, BF16, NEAREST_EVEN, IEEE, 0),
+        ROW("from-e4m3", BF16, BF16, E4M3, NEAREST_EVEN, IEEE, 0),
+        ROW("from-f16", BF16, BF16, F16, NEAREST_EVEN, IEEE, 0),
     };
     bench_streams("convert", "Conversion", rows, COUNT_OF(rows), convert);
     bench_stats();

@@ -506,11 +506,20 @@ void bench_write_html(FILE *file) {
     static const char *const size_titles[3] = {"256 x 256 x 256", "1024 x 1024 x 1024", "2048 x 2048 x 2048"};
     static const char *const batches[3] = {"1x4096x4096", "8x4096x4096", "32x4096x4096"};
     static const char *const batch_titles[3] = {"1 vector", "8 vectors", "32 vectors"};
-    static const char *const directions[7] = {
-        "from-f32", "from-f32-saturating", "from-f32-stochastic", "to-f32", "from-bf16", "from-e4m3", "from-f16"};
-    static const char *const direction_labels[7] = {"f32 &#8594; %s", "%s saturating",   "%s stochastic",
-                                                    "%s &#8594; f32", "bf16 &#8594; %s", "e4m3 &#8594; %s",
-                                                    "f16 &#8594; %s"};
+    static const char *const directions[] = {"from-f32",
+                                             "from-f32-saturating",
+                                             "from-f32-keep-inf",
+                                             "from-f32-upward",
+                                             "from-f32-scaled",
+                                             "from-f32-stochastic",
+                                             "to-f32",
+                                             "from-f64",
+                                             "from-bf16",
+                                             "from-e4m3",
+                                             "from-f16"};
+    static const char *const direction_labels[] = {
+        "f32 &#8594; %s", "%s saturating",  "%s keeping Inf",  "%s upward",       "%s scaled",     "%s stochastic",
+        "%s &#8594; f32", "f64 &#8594; %s", "bf16 &#8594; %s", "e4m3 &#8594; %s", "f16 &#8594; %s"};
     static const char *const unscale[1] = {"unscale"};
     static const char *const unscale_labels[1] = {"%s"};
     start_page(file, "mixprec on this machine");
@@ -535,7 +544,7 @@ void bench_write_html(FILE *file) {
                    " arrive, so half the bytes is half the time; with more vectors arithmetic takes over.");
     write_gram(file);
     write_streams(
-        file, "convert", directions, direction_labels, 7, "Conversion",
+        file, "convert", directions, direction_labels, COUNT_OF(directions), "Conversion",
         "Arrays that live in the first cache, in the second and in memory. The line is a loop that only loads and"
         " stores as many bytes, in vectors of up to the path's width, the fastest: about the most that a conversion"
         " can reach. In memory it can pass the line, for what is written around the caches is not read first."

@@ -99,9 +99,10 @@ static void run_stream(void *context) {
 }
 
 static const char *label_of(const bench_stream *row, char text[40]) {
-    snprintf(text, 40, "%s -> %s%s%s", mixprec_dtype_name(row->src), mixprec_dtype_name(row->dst),
-             row->overflow == MIXPREC_OVERFLOW_SATURATE ? ", saturating" : "",
-             row->round == MIXPREC_ROUND_STOCHASTIC ? ", stochastic" : "");
+    static const char *const rounds[] = {"", ", toward 0", ", upward", ", downward", ", ties away", ", stochastic"};
+    static const char *const overflows[] = {"", ", saturating", ", keeping Inf"};
+    snprintf(text, 40, "%s -> %s%s%s%s", mixprec_dtype_name(row->src), mixprec_dtype_name(row->dst),
+             overflows[row->overflow], rounds[row->round], row->scale > 0 ? ", scale" : "");
     return text;
 }
 
