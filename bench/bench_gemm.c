@@ -1,6 +1,7 @@
-/* The room GEMM: speed beside error. Square sizes, an awkward size, a vector and small batches against a matrix of
-   weights, and dot(A, A^T) as published; every format, beside other libraries where the build found them. All
-   implementations and formats of a case are timed in the same rounds (of the last case: those of one format).
+/* The room GEMM: speed beside error. Square sizes, small products, an awkward size, a vector and small batches against
+   a matrix of weights, and dot(A, A^T) as published; every format, beside other libraries where the build found them.
+   All implementations and formats of a case are timed in the same rounds (of the last case: those of one format). What
+   is timed is the call: the descriptor is filled in before.
 
    Error: max |c - r| / sum |a b| over a sample of C, with r summed in long double, once from the original f64 data
    ("error": what the format loses in storage and in the sum), once from the operands as stored ("of sum": arithmetic
@@ -33,6 +34,7 @@ typedef struct gemm_run {
     const unsigned char *a, *b, *packed;
     size_t a_step, b_step, packed_bytes, copies, turn; /* steps: from one copy to the next; 0: there is one */
     void *c;
+    mixprec_gemm_desc desc; /* of the library, filled in before the clock runs */
     double error, error_of_sum;
     int refused; /* by the peer */
 } gemm_run;
@@ -47,6 +49,11 @@ typedef struct gemm_operands {
 
 static double flops_of(const gemm_case *shape) {
     return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+}
+
+/* Whether the table tells microseconds: milliseconds would be zeros. */
+static int is_small(const gemm_case *shape) {
+    return flops_of(shape) < 2e6;
 }
 
 static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
@@ -86,13 +93,11 @@ static void parallel_for(void *context, size_t count, void (*task)(void *data, s
 
 #define SCALED_SIDE 1024 /* m, n and k of the products with scales */
 #define ONES_4(x) x, x, x, x
-static void library_gemm(const gemm_run *run, const unsigned char *a, const unsigned char *b) {
+static void prepare_desc(gemm_run *run) {
     static const float ones[SCALED_SIDE] = {ONES_4(ONES_4(ONES_4(ONES_4(ONES_4(1)))))};
     const mixprec_scales blocks = {ones, 128, 128, 0}, of_rows = {ones, 1, SCALED_SIDE, 0};
     const mixprec_scales of_columns = {ones, SCALED_SIDE, 1, 0};
     mixprec_gemm_desc desc = describe(run->shape, run->dtype, run->isa);
-    desc.a = a;
-    desc.b = b;
     desc.c = run->c;
     if (run->variant == TWO_THREADS ||
         bench_option.threads > 1) { /* without a hook small products have a shorter way */
@@ -108,7 +113,7 @@ static void library_gemm(const gemm_run *run, const unsigned char *a, const unsi
         desc.scale_a = of_rows;
         desc.scale_b = of_columns;
     }
-    bench_check(mixprec_gemm_ex(&desc));
+    run->desc = desc;
 }
 
 static const unsigned char *current_b(const gemm_run *run) {
@@ -136,8 +141,11 @@ static void run_gemm(void *context) {
         triple_loop(shape, (const float *)(const void *)a, (const float *)(const void *)b, run->c);
     else if (run->peer)
         run->refused |= run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a, b, run->c);
-    else
-        library_gemm(run, a, b);
+    else {
+        run->desc.a = a;
+        run->desc.b = b;
+        bench_check(mixprec_gemm_ex(&run->desc));
+    }
     bench_use(run->c);
 }
 
@@ -246,6 +254,7 @@ static double expected_seconds(const gemm_run *run) {
     small.copies = 1;
     small.variant = PLAIN;
     small.c = zeros + 2 * 128 * 128;
+    prepare_desc(&small);
     if (!run->peer || run->peer->gemm(MIXPREC_NO_TRANS, 128, 128, 128, zeros, zeros, small.c) == 0)
         for (i = 0; i < 4; i++) {
             double start = bench_now();
@@ -280,7 +289,7 @@ static void print_header(const gemm_case *shape) {
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s%s\n", shape->name, (double)shape->m, (double)shape->n,
                (double)shape->k, shape->tb ? ", B as n x k rows" : "",
                shape->past ? ", from 16 bytes past a line of the cache on" : "");
-    printf("  %-5s %-22s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", "ms", "median",
+    printf("  %-5s %-22s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", is_small(shape) ? "us" : "ms", "median",
            shape->streams ? "GB/s" : "GFLOP/s", shape->streams ? "read" : "peak",
            shape->streams ? "of read" : "of peak", "x f32", "A+B MiB", "error", "of sum", "x peer");
 }
@@ -296,7 +305,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     double gflops = 1e-9 * flops_of(shape) / timing->best;
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
     double share = (shape->streams ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
-    double limit = 1e-9 * timing->limit->work / timing->limit_seconds;
+    double limit = 1e-9 * timing->limit->work / timing->limit_seconds, unit = is_small(shape) ? 1e6 : 1e3;
     char label[40];
     bench_record(&timing->key, "gflops", gflops);
     bench_record(&timing->key, shape->streams ? "share_of_dram_read" : "share_of_peak", share);
@@ -307,7 +316,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     if (shape->streams)
         bench_record(&timing->key, "gb_per_s", gb_per_s);
     printf("  %-5s %-22s %9.3f %9.3f %8.1f %7.1f %5.0f %%", timing->key.dtype, label_of(&timing->key, label),
-           1e3 * timing->best, 1e3 * timing->median, shape->streams ? gb_per_s : gflops, limit, 100 * share);
+           unit * timing->best, unit * timing->median, shape->streams ? gb_per_s : gflops, limit, 100 * share);
     if (f32_seconds > 0) {
         bench_record(&timing->key, "speedup_over_f32", f32_seconds / timing->best);
         printf(" %7.2f", f32_seconds / timing->best);
@@ -372,7 +381,8 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
                      timing->key.dtype, label_of(&timing->key, label), seconds);
         return;
     }
-    plan->runs[plan->count++] = *run;
+    plan->runs[plan->count] = *run;
+    prepare_desc(&plan->runs[plan->count++]);
 }
 
 static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtype, const gemm_operands *operands) {
@@ -512,8 +522,13 @@ double bench_published(mixprec_dtype dtype) {
 
 void bench_gemm(void) {
     static const gemm_case cases[] = {
+        {"gemm", "4", MIXPREC_NO_TRANS, 4, 4, 4, 0, 0, 0, 0},
+        {"gemm", "8", MIXPREC_NO_TRANS, 8, 8, 8, 0, 0, 0, 0},
         {"gemm", "16", MIXPREC_NO_TRANS, 16, 16, 16, 0, 0, 0, 0},
+        {"gemm", "32", MIXPREC_NO_TRANS, 32, 32, 32, 0, 0, 0, 0},
         {"gemm", "64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0},
+        {"gemm", "1x64x64", MIXPREC_NO_TRANS, 1, 64, 64, 0, 0, 0, 0},
+        {"gemm", "2000x16x16", MIXPREC_NO_TRANS, 2000, 16, 16, 0, 0, 0, 0},
         {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0, 0},
         {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0, 0},
         {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0, 0},
