@@ -484,7 +484,9 @@ int main(int argc, char **argv) {
     bench_convert();
     bench_gemm();
     bench_scaler();
+    bench_reduce();
     bench_optim();
+    bench_quant();
     bench_layers();
     if (!cases_wanted)
         bad_option("no case matches --filter", bench_option.filter);

@@ -150,6 +150,38 @@ typedef void bench_stream_fn(const bench_stream *row, void *dst, const void *src
 /* Measures each row in L1, L2 and DRAM, on every path, beside a loop that only loads and stores as many bytes. */
 void bench_streams(const char *suite, const char *title, const bench_stream *rows, int count, bench_stream_fn *call);
 
+/* ---- arrays in memory that training goes over: one table for reductions, optimisers and quantisation ---- */
+
+#define BENCH_TENSORS 6
+
+enum { BENCH_READ = 1, BENCH_WRITE = 2, BENCH_UPDATE = 3 };
+
+typedef struct bench_tensor bench_tensor;
+typedef struct bench_tensor_run {
+    const bench_tensor *row;
+    unsigned char *arrays[BENCH_TENSORS];
+    size_t n;
+    mixprec_isa isa;
+    double *partials;
+    float *scales;
+    int part;
+    size_t block; /* of the loop */
+} bench_tensor_run;
+
+struct bench_tensor {
+    const char *name;
+    mixprec_dtype dtype; /* of what is not fp32 */
+    void (*call)(const bench_tensor_run *run);
+    struct {
+        size_t size; /* bytes of an element, 0: no more arrays */
+        int access;
+    } arrays[BENCH_TENSORS];
+    size_t block_columns; /* of what is quantised; 0: one scale */
+};
+
+/* Measures each row in DRAM, on the best path, beside a loop that only loads and stores the same bytes. */
+void bench_tensors(const char *suite, const bench_tensor *rows, int count);
+
 /* ---- loops over single numbers ---- */
 
 typedef struct bench_loop {
@@ -208,7 +240,9 @@ void bench_scalar(void);
 void bench_convert(void);
 void bench_gemm(void);
 void bench_scaler(void);
+void bench_reduce(void);
 void bench_optim(void);
+void bench_quant(void);
 void bench_layers(void);
 
 /* Milliseconds for dot(A, A^T), A 1024 x 65536, on a T4 GPU as its authors report; NaN for other formats. */

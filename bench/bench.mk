@@ -3,7 +3,8 @@
 # program of its own, builds with its flags and runs: flags from pkg-config where it knows the library, else the usual
 # name.
 
-BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _scalar.c _stream.c _convert.c _gemm.c _scaler.c _optim.c _layers.c _peers.c _report.c)
+BENCH_SOURCES = $(addprefix bench/bench,.c _machine.c _scalar.c _stream.c _convert.c _gemm.c _scaler.c _tensors.c _reduce.c \
+	_optim.c _quant.c _layers.c _peers.c _report.c)
 BENCH_ARGS ?=
 
 # $(call bench_probe,macro,name of the pkg-config package,flags otherwise,flags in any case)

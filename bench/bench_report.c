@@ -313,6 +313,9 @@ static void case_label(char label[24], const char *name) {
 
 static void write_passes(FILE *file) {
     static const char *const titles[4] = {"Reductions", "Quantisation", "Optimisers", "mixprec_stats"};
+    static const char *const suites[4] = {"reduce", "quant", "optim", "convert"};
+    static const char *const metrics[4] = {"share_of_load_store", "share_of_load_store", "share_of_load_store",
+                                           "share_of_read"};
     bar_panel panels[4];
     int i, bars = 0;
     for (i = 0; i < 4; i++) {
@@ -322,17 +325,15 @@ static void write_passes(FILE *file) {
     }
     for (i = 0; i < bench_result_count; i++) {
         const bench_result *r = &bench_results[i];
-        const char *name = r->key.name;
         char label[24];
         int panel;
         bar *b;
-        if (!strcmp(r->key.suite, "optim") && !strcmp(r->metric, "share_of_load_store"))
-            panel = strstr(name, "quantize") ? 1 : strstr(name, "sgd") || strstr(name, "adam") ? 2 : 0;
-        else if (!strcmp(r->metric, "share_of_read") && !strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best())))
-            panel = 3;
-        else
+        for (panel = 0; panel < 4 && (strcmp(r->key.suite, suites[panel]) || strcmp(r->metric, metrics[panel]));
+             panel++)
+            ;
+        if (panel == 4 || strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best())))
             continue;
-        case_label(label, name);
+        case_label(label, r->key.name);
         b = add_bar(&panels[panel], label, BAR_LIBRARY, 100 * r->value);
         snprintf(b->text, sizeof(b->text), "%s %.0f", r->key.dtype, 100 * r->value);
         bars++;

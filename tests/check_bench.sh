@@ -10,6 +10,9 @@ for name in results.csv results.json report.html; do
     check "bench: writes $name" test -s "$BUILD/bench/$name"
 done
 check "bench: the columns of results.csv" grep -q -x 'suite,case,dtype,isa,threads,impl,metric,value' "$BUILD/bench/results.csv"
+for suite in scalar convert gemm batch gram scaler reduce optim quant layers; do
+    check "bench: measures $suite" grep -q "^$suite," "$BUILD/bench/results.csv"
+done
 check "bench: runs with two threads" "$BUILD/bench/bench" --quick --threads 2 --filter stats-f32/L2
 check "bench: says that statistics are one thread's" grep -q '^convert,stats-f32/L2,e4m3,c,1,mixprec,' "$BUILD/bench/results.csv"
 

@@ -1,0 +1,150 @@
+/* Whole tensors that training goes over outside of matrix products: shared by the rooms REDUCE, OPTIM and QUANT. All of
+   it is limited by memory, so each case runs on arrays that no cache holds, beside a loop that only loads and stores
+   the same bytes of the same arrays, in turn: in blocks of 256 elements and of 128, of which the faster one counts. */
+#include "bench.h"
+
+/* ---- loading and storing, and nothing else ---- */
+
+/* In blocks of at least 128 elements: four vectors of bytes. */
+#define TOUCH(name, attribute, vector)                                                                                 \
+    attribute static void touch_##name(const bench_tensor_run *run) {                                                  \
+        static const vector zero;                                                                                      \
+        size_t i, j, k;                                                                                                \
+        for (i = 0; i < run->n; i += run->block)                                                                       \
+            for (k = 0; k < BENCH_TENSORS && run->row->arrays[k].size; k++) {                                          \
+                volatile vector *p = (volatile vector *)(void *)(run->arrays[k] + i * run->row->arrays[k].size);       \
+                const size_t count = run->block * run->row->arrays[k].size / sizeof(vector);                           \
+                if (run->row->arrays[k].access == BENCH_UPDATE)                                                        \
+                    for (j = 0; j < count; j += 4) {                                                                   \
+                        vector v0 = p[j], v1 = p[j + 1], v2 = p[j + 2], v3 = p[j + 3];                                 \
+                        p[j] = v0, p[j + 1] = v1, p[j + 2] = v2, p[j + 3] = v3;                                        \
+                    }                                                                                                  \
+                else if (run->row->arrays[k].access == BENCH_READ)                                                     \
+                    for (j = 0; j < count; j += 4)                                                                     \
+                        (void)p[j], (void)p[j + 1], (void)p[j + 2], (void)p[j + 3];                                    \
+                else                                                                                                   \
+                    for (j = 0; j < count; j += 4)                                                                     \
+                        p[j] = zero, p[j + 1] = zero, p[j + 2] = zero, p[j + 3] = zero;                                \
+            }                                                                                                          \
+    }
+
+TOUCH(plain, , words_16)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+TOUCH(avx2, __attribute__((target("avx2"))), words_32)
+#endif
+
+static void touch(const bench_tensor_run *run) {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
+    if (mixprec_isa_available(MIXPREC_ISA_AVX2)) {
+        touch_avx2(run);
+        return;
+    }
+#endif
+    touch_plain(run);
+}
+
+/* ---- a row ---- */
+
+static bench_tensor_run part_of(const bench_tensor_run *run) {
+    bench_tensor_run part = *run;
+    size_t k;
+    part.n /= BENCH_PARTS;
+    for (k = 0; k < BENCH_TENSORS && run->row->arrays[k].size; k++)
+        part.arrays[k] += part.n * (size_t)run->part * run->row->arrays[k].size;
+    return part;
+}
+
+static void run_library(void *context) {
+    bench_tensor_run part = part_of(context);
+    part.row->call(&part);
+}
+
+static void run_touch(void *context) {
+    bench_tensor_run part = part_of(context);
+    touch(&part);
+}
+
+static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
+    size_t per_element = 0, moved = 0, n, k, i;
+    bench_timing timings[3];
+    bench_tensor_run runs[3], *run = runs;
+    unsigned char *memory, *next;
+    double *values = bench_alloc(4096 * sizeof(*values));
+    char name[64];
+    double share;
+
+    for (k = 0; k < BENCH_TENSORS; k++) {
+        per_element += row->arrays[k].size;
+        moved += row->arrays[k].size * (row->arrays[k].access == BENCH_UPDATE ? 2 : 1);
+    }
+    n = bytes / per_element / (4096 * BENCH_PARTS) * (4096 * BENCH_PARTS);
+    memory = next = bench_alloc(n * per_element);
+    run->row = row;
+    run->n = n;
+    run->isa = mixprec_isa_best();
+    run->partials = bench_alloc((n / MIXPREC_REDUCE_BLOCK + 1) * sizeof(double));
+    run->scales = bench_alloc((n / 32 + 1) * sizeof(float));
+    for (i = 0; i <= n / 32; i++)
+        run->scales[i] = 0.125f;
+    bench_normals(values, 4096, 1);
+    for (i = 0; i < 4096; i++) /* a second moment is not negative */
+        values[i] = values[i] * values[i];
+    for (k = 0; k < BENCH_TENSORS && row->arrays[k].size; k++) {
+        size_t size = row->arrays[k].size;
+        run->arrays[k] = next;
+        next += n * size;
+        for (i = 0; i < n; i += 4096)
+            bench_check(mixprec_convert(run->arrays[k] + i * size,
+                                        size == 4   ? MIXPREC_F32
+                                        : size == 2 ? row->dtype
+                                                    : MIXPREC_E4M3,
+                                        values, MIXPREC_F64, 4096));
+    }
+    snprintf(name, sizeof(name), "%s/DRAM", row->name);
+    memset(timings, 0, sizeof(timings));
+    for (i = 0; i < 3; i++) {
+        runs[i] = *run;
+        runs[i].block = i < 2 ? 256 : 128;
+        timings[i].run = i ? run_touch : run_library;
+        timings[i].context = &runs[i];
+        timings[i].part = &runs[i].part;
+        timings[i].parts = BENCH_PARTS;
+        timings[i].limit = bench_clock_limit();
+        timings[i].key = bench_key_of(suite, name, row->dtype, run->isa);
+        timings[i].key.threads = 1;
+    }
+    timings[1].key.impl = "load-store";
+    timings[2].key.impl = "load-store-128";
+    bench_measure(timings, 3);
+    for (i = 0; i < 3; i++) {
+        bench_record(&timings[i].key, "gb_per_s", 1e-9 * (double)(n * moved) / timings[i].best);
+        bench_record(&timings[i].key, "elements_per_s", (double)n / timings[i].best);
+        bench_record(&timings[i].key, "cycles_per_element", timings[i].limit_work / (double)n);
+    }
+    share = fmin(timings[1].best, timings[2].best) / timings[0].best;
+    bench_record(&timings[0].key, "share_of_load_store", share);
+    printf("  %-17s %-5s %6d B %9.3f %7.0f %% %9.2f %8.1f\n", row->name, mixprec_dtype_name(row->dtype), (int)moved,
+           timings[0].limit_work / (double)n, 100 * share, 1e-9 * (double)n / timings[0].best,
+           1e-9 * (double)(n * moved) / timings[0].best);
+    free(run->scales);
+    free(run->partials);
+    free(memory);
+    free(values);
+}
+
+void bench_tensors(const char *suite, const bench_tensor *rows, int count) {
+    static int begun;
+    int i;
+    for (i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s/DRAM", rows[i].name);
+        if (!bench_wanted(suite, name, mixprec_dtype_name(rows[i].dtype)))
+            continue;
+        if (!begun++)
+            printf(
+                "\nTraining: reductions, optimisers, quantisation: %.0f MiB, one thread, best path. Share: of a loop "
+                "that only loads\nand stores the same bytes\n  %-17s %-5s %8s %9s %9s %9s %8s\n",
+                (double)bench_parts_bytes() / (1 << 20), "", "", "element", "cycles", "share", "G/s", "GB/s");
+        measure(suite, &rows[i], bench_parts_bytes());
+    }
+}
