@@ -164,8 +164,8 @@ typedef struct bench_tensor_run {
     mixprec_isa isa;
     double *partials;
     float *scales;
-    int part;
-    size_t block; /* of the loop */
+    int part, parts; /* of the arrays: which, of how many */
+    size_t block;    /* of the loop */
 } bench_tensor_run;
 
 struct bench_tensor {
@@ -179,8 +179,8 @@ struct bench_tensor {
     size_t block_columns; /* of what is quantised; 0: one scale */
 };
 
-/* Measures each row in DRAM, on the best path, beside a loop that only loads and stores the same bytes. */
-void bench_tensors(const char *suite, const bench_tensor *rows, int count);
+/* Measures each row in DRAM or L1, on the best path, beside a loop that only loads and stores the same bytes. */
+void bench_tensors(const char *suite, const char *level, const bench_tensor *rows, int count);
 
 /* ---- loops over single numbers ---- */
 

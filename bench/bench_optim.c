@@ -54,5 +54,5 @@ void bench_optim(void) {
          {{2, BENCH_READ}, {4, BENCH_UPDATE}, {4, BENCH_UPDATE}, {4, BENCH_UPDATE}, {2, BENCH_WRITE}},
          0},
     };
-    bench_tensors("optim", rows, COUNT_OF(rows));
+    bench_tensors("optim", "DRAM", rows, COUNT_OF(rows));
 }

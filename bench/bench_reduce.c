@@ -26,5 +26,5 @@ void bench_reduce(void) {
         {"amax", MIXPREC_F32, run_amax, {{4, BENCH_READ}}, 0},
         {"amax", MIXPREC_BF16, run_amax, {{2, BENCH_READ}}, 0},
     };
-    bench_tensors("reduce", rows, COUNT_OF(rows));
+    bench_tensors("reduce", "DRAM", rows, COUNT_OF(rows));
 }

@@ -331,7 +331,7 @@ static void write_passes(FILE *file) {
         for (panel = 0; panel < 4 && (strcmp(r->key.suite, suites[panel]) || strcmp(r->metric, metrics[panel]));
              panel++)
             ;
-        if (panel == 4 || strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best())))
+        if (panel == 4 || !strstr(r->key.name, "/DRAM") || strcmp(r->key.isa, mixprec_isa_name(mixprec_isa_best())))
             continue;
         case_label(label, r->key.name);
         b = add_bar(&panels[panel], label, BAR_LIBRARY, 100 * r->value);

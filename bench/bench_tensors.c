@@ -1,6 +1,7 @@
 /* Whole tensors that training goes over outside of matrix products: shared by the rooms REDUCE, OPTIM and QUANT. All of
-   it is limited by memory, so each case runs on arrays that no cache holds, beside a loop that only loads and stores
-   the same bytes of the same arrays, in turn: in blocks of 256 elements and of 128, of which the faster one counts. */
+   it is limited by memory, so each case runs on arrays that no cache holds (some of QUANT's in L1, too, for their
+   arithmetic), beside a loop that only loads and stores the same bytes of the same arrays, in turn: in blocks of 256
+   elements and of 128, of which the faster one counts. */
 #include "bench.h"
 
 /* ---- loading and storing, and nothing else ---- */
@@ -48,7 +49,7 @@ static void touch(const bench_tensor_run *run) {
 static bench_tensor_run part_of(const bench_tensor_run *run) {
     bench_tensor_run part = *run;
     size_t k;
-    part.n /= BENCH_PARTS;
+    part.n /= (size_t)run->parts;
     for (k = 0; k < BENCH_TENSORS && run->row->arrays[k].size; k++)
         part.arrays[k] += part.n * (size_t)run->part * run->row->arrays[k].size;
     return part;
@@ -64,7 +65,13 @@ static void run_touch(void *context) {
     touch(&part);
 }
 
-static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
+static size_t bytes_of(const char *level) {
+    return strcmp(level, "L1") ? bench_parts_bytes() : bench_machine.l1_bytes / 2;
+}
+
+static void measure(const char *suite, const char *level, const bench_tensor *row) {
+    const int in_l1 = !strcmp(level, "L1"), parts = in_l1 ? 1 : BENCH_PARTS;
+    const size_t grain = in_l1 ? 256 : 4096 * BENCH_PARTS;
     size_t per_element = 0, moved = 0, n, k, i;
     bench_timing timings[3];
     bench_tensor_run runs[3], *run = runs;
@@ -77,10 +84,12 @@ static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
         per_element += row->arrays[k].size;
         moved += row->arrays[k].size * (row->arrays[k].access == BENCH_UPDATE ? 2 : 1);
     }
-    n = bytes / per_element / (4096 * BENCH_PARTS) * (4096 * BENCH_PARTS);
+    n = bytes_of(level) / per_element / grain * grain;
     memory = next = bench_alloc(n * per_element);
     run->row = row;
     run->n = n;
+    run->part = 0;
+    run->parts = parts;
     run->isa = mixprec_isa_best();
     run->partials = bench_alloc((n / MIXPREC_REDUCE_BLOCK + 1) * sizeof(double));
     run->scales = bench_alloc((n / 32 + 1) * sizeof(float));
@@ -98,17 +107,17 @@ static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
                                         size == 4   ? MIXPREC_F32
                                         : size == 2 ? row->dtype
                                                     : MIXPREC_E4M3,
-                                        values, MIXPREC_F64, 4096));
+                                        values, MIXPREC_F64, n - i < 4096 ? n - i : 4096));
     }
-    snprintf(name, sizeof(name), "%s/DRAM", row->name);
+    snprintf(name, sizeof(name), "%s/%s", row->name, level);
     memset(timings, 0, sizeof(timings));
     for (i = 0; i < 3; i++) {
         runs[i] = *run;
         runs[i].block = i < 2 ? 256 : 128;
         timings[i].run = i ? run_touch : run_library;
         timings[i].context = &runs[i];
-        timings[i].part = &runs[i].part;
-        timings[i].parts = BENCH_PARTS;
+        timings[i].part = in_l1 ? NULL : &runs[i].part;
+        timings[i].parts = parts;
         timings[i].limit = bench_clock_limit();
         timings[i].key = bench_key_of(suite, name, row->dtype, run->isa);
         timings[i].key.threads = 1;
@@ -123,7 +132,7 @@ static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
     }
     share = fmin(timings[1].best, timings[2].best) / timings[0].best;
     bench_record(&timings[0].key, "share_of_load_store", share);
-    printf("  %-17s %-5s %6d B %9.3f %7.0f %% %9.2f %8.1f\n", row->name, mixprec_dtype_name(row->dtype), (int)moved,
+    printf("  %-19s %-5s %6d B %9.3f %7.0f %% %9.2f %8.1f\n", row->name, mixprec_dtype_name(row->dtype), (int)moved,
            timings[0].limit_work / (double)n, 100 * share, 1e-9 * (double)n / timings[0].best,
            1e-9 * (double)(n * moved) / timings[0].best);
     free(run->scales);
@@ -132,19 +141,22 @@ static void measure(const char *suite, const bench_tensor *row, size_t bytes) {
     free(values);
 }
 
-void bench_tensors(const char *suite, const bench_tensor *rows, int count) {
-    static int begun;
+void bench_tensors(const char *suite, const char *level, const bench_tensor *rows, int count) {
+    static const char *begun = "";
     int i;
     for (i = 0; i < count; i++) {
+        const int in_l1 = !strcmp(level, "L1");
         char name[64];
-        snprintf(name, sizeof(name), "%s/DRAM", rows[i].name);
+        snprintf(name, sizeof(name), "%s/%s", rows[i].name, level);
         if (!bench_wanted(suite, name, mixprec_dtype_name(rows[i].dtype)))
             continue;
-        if (!begun++)
-            printf(
-                "\nTraining: reductions, optimisers, quantisation: %.0f MiB, one thread, best path. Share: of a loop "
-                "that only loads\nand stores the same bytes\n  %-17s %-5s %8s %9s %9s %9s %8s\n",
-                (double)bench_parts_bytes() / (1 << 20), "", "", "element", "cycles", "share", "G/s", "GB/s");
-        measure(suite, &rows[i], bench_parts_bytes());
+        if (strcmp(begun, level))
+            printf("\n%s: %.0f %s, one thread, best path. Share: of a loop that only loads\nand stores the same bytes\n"
+                   "  %-19s %-5s %8s %9s %9s %9s %8s\n",
+                   in_l1 ? "Quantisation in L1" : "Training: reductions, optimisers, quantisation",
+                   (double)bytes_of(level) / (in_l1 ? 1 << 10 : 1 << 20), in_l1 ? "KiB" : "MiB", "", "", "element",
+                   "cycles", "share", "G/s", "GB/s");
+        begun = level;
+        measure(suite, level, &rows[i]);
     }
 }
