@@ -19,9 +19,20 @@ typedef struct gemm_case {
 } gemm_case;
 
 /* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
-typedef enum gemm_variant { PLAIN, PACKED, BLOCK_SCALES, CHANNEL_SCALES, NATIVE, TWO_THREADS } gemm_variant;
+typedef enum gemm_variant {
+    PLAIN,
+    PACKED,
+    BLOCK_SCALES,
+    CHANNEL_SCALES,
+    NATIVE,
+    TWO_THREADS,
+    NARROW, /* C has the operands' format */
+    GELU,   /* likewise, with bias and activation */
+    RANDOM  /* likewise, rounded stochastically */
+} gemm_variant;
 static const char *const variant_names[] = {"mixprec",          "mixprec packed", "mixprec scaled",
-                                            "mixprec channels", "mixprec native", "mixprec 2 cores"};
+                                            "mixprec channels", "mixprec native", "mixprec 2 cores",
+                                            "mixprec narrow",   "mixprec gelu",   "mixprec random"};
 
 typedef struct gemm_run {
     const gemm_case *shape;
@@ -60,6 +71,10 @@ static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
     return dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
 }
 
+static mixprec_dtype c_type_of(mixprec_dtype dtype, gemm_variant variant) {
+    return variant >= NARROW ? dtype : accumulator_of(dtype);
+}
+
 /* ---- one product ---- */
 
 static mixprec_gemm_desc describe(const gemm_case *shape, mixprec_dtype dtype, mixprec_isa isa) {
@@ -91,7 +106,7 @@ static void parallel_for(void *context, size_t count, void (*task)(void *data, s
     bench_parallel((int)count, count, 1, run_tasks, &tasks);
 }
 
-#define SCALED_SIDE 1024 /* m, n and k of the products with scales */
+#define SCALED_SIDE 1024 /* m, n and k of the products with scales or more than a sum */
 #define ONES_4(x) x, x, x, x
 static void prepare_desc(gemm_run *run) {
     static const float ones[SCALED_SIDE] = {ONES_4(ONES_4(ONES_4(ONES_4(ONES_4(1)))))};
@@ -113,6 +128,13 @@ static void prepare_desc(gemm_run *run) {
         desc.scale_a = of_rows;
         desc.scale_b = of_columns;
     }
+    desc.c_type = c_type_of(run->dtype, run->variant);
+    if (run->variant == GELU) {
+        desc.bias = ones;
+        desc.activation = MIXPREC_ACTIVATION_GELU;
+    }
+    if (run->variant == RANDOM)
+        desc.round = MIXPREC_ROUND_STOCHASTIC;
     run->desc = desc;
 }
 
@@ -171,13 +193,17 @@ static void poison(const gemm_run *run) { /* with NaN */
     memset(run->c, 0xFF, run->shape->m * run->shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4));
 }
 
+static long double gelu(long double x) {
+    return 0.5L * x * (1 + erfl(x * 0.707106781186547524400844L));
+}
+
 /* Leaves C poisoned, for the next one that shares it. */
 static void find_error(void *context) {
     gemm_run *run = context;
     const gemm_case *shape = run->shape;
     const double *a = run->original_a, *b = run->original_b;
     size_t rows = shape->m < 8 ? shape->m : 8, columns = shape->n < 64 ? shape->n : 64, i, j, p;
-    mixprec_dtype c_type = accumulator_of(run->dtype);
+    mixprec_dtype c_type = c_type_of(run->dtype, run->variant);
     if (shape->k > 16384)
         rows = 4, columns = 16;
     run->error = run->error_of_sum = 0;
@@ -193,6 +219,10 @@ static void find_error(void *context) {
                 magnitude += product < 0 ? -product : product;
                 stored +=
                     (long double)element(run->a, run->dtype, in_a) * (long double)element(run->b, run->dtype, in_b);
+            }
+            if (run->variant == GELU) {
+                original = gelu(original + 1);
+                stored = gelu(stored + 1);
             }
             run->error = fmax(run->error, (double)fabsl(((long double)c - original) / magnitude));
             run->error_of_sum = fmax(run->error_of_sum, (double)fabsl(((long double)c - stored) / magnitude));
@@ -280,7 +310,10 @@ static void print_header(const gemm_case *shape) {
             "                 measured right before and right after each sample of the row; the best\n"
             "  x f32, x peer  speed over the library's f32 (of 2 cores: on one), over the fastest peer in f32 (in f64 "
             "for f64)\n"
-            "  error, of sum  max |c - r| / sum |a b|, r from the f64 data, from the operands as stored\n");
+            "  error, of sum  max |c - r| / sum |a b|, r from the f64 data, from the operands as stored\n"
+            "  narrow         C in the operands' format, not in f32; gelu: so, with bias and GELU; random: so, "
+            "rounded\n"
+            "                 stochastically\n");
     if (shape->is_gram)
         printf(
             "\ndot(A, A^T), A %.0f x %.0f (published for a T4 GPU, A 1024 x 65536: f64 541, f32 34.7, f16 5.58 ms)\n",
@@ -301,7 +334,7 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
                      : run->variant == PACKED ? run->packed_bytes /* fp8 is bf16 there */
                                               : shape->n * shape->k * size;
     size_t operand_bytes = shape->m * shape->k * size + b_bytes;
-    size_t c_bytes = shape->m * shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4);
+    size_t c_bytes = shape->m * shape->n * mixprec_dtype_size(c_type_of(run->dtype, run->variant));
     double gflops = 1e-9 * flops_of(shape) / timing->best;
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
     double share = (shape->streams ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
@@ -409,6 +442,11 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         for (variant = BLOCK_SCALES; variant <= CHANNEL_SCALES; variant++) {
             run.variant = (gemm_variant)variant;
             if (dtype == MIXPREC_E4M3 && shape->m == SCALED_SIDE)
+                add_run(plan, &run, limit);
+        }
+        for (variant = NARROW; variant <= RANDOM; variant++) {
+            run.variant = (gemm_variant)variant;
+            if (shape->m == SCALED_SIDE && (dtype == MIXPREC_BF16 || (dtype == MIXPREC_F16 && variant != RANDOM)))
                 add_run(plan, &run, limit);
         }
         run.variant = TWO_THREADS;
