@@ -1,5 +1,6 @@
 /* The room LAYERS: cycles for an element of each layer, in L2, and, for those that should wait for memory alone, on
-   arrays that no cache holds. Rows of 1,024 elements, one dtype for all tensors. */
+   arrays that no cache holds. Rows of 1,024 elements, one dtype for all tensors. And a convolution, which is a matrix
+   product. */
 #include "bench.h"
 
 #define COLUMNS ((size_t)1024)
@@ -203,6 +204,74 @@ static void measure(int number, mixprec_dtype type, int place) {
     free(memory);
 }
 
+/* ---- convolution ---- */
+
+typedef struct conv_run {
+    mixprec_conv2d layer;
+    mixprec_dtype type;
+    void *y, *x, *weight, *workspace;
+    size_t workspace_bytes;
+} conv_run;
+
+static void run_conv(void *context) {
+    const conv_run *run = context;
+    bench_check(mixprec_conv2d_forward(&run->layer, run->y, run->type, run->x, run->type, run->weight, run->type, NULL,
+                                       run->type, run->workspace, run->workspace_bytes));
+}
+
+/* 3 x 3, 64 -> 64 channels, 56 x 56 pixels, one image: a layer of ResNet-50. */
+static void measure_conv(mixprec_dtype type, const char *name) {
+    const size_t pixels = 64 * 56 * 56, weights = 64 * 64 * 9, size = mixprec_dtype_size(type);
+    const double flops = 2.0 * 56 * 56 * (double)weights;
+    conv_run run;
+    bench_timing timing;
+    double *values = bench_alloc(pixels * sizeof(*values));
+    memset(&run, 0, sizeof(run));
+    memset(&timing, 0, sizeof(timing));
+    run.layer.batch = 1;
+    run.layer.channels = run.layer.filters = 64;
+    run.layer.height = run.layer.width = 56;
+    run.layer.kernel_height = run.layer.kernel_width = 3;
+    run.layer.padding_y = run.layer.padding_x = 1;
+    run.type = type;
+    bench_check(mixprec_conv2d_workspace(&run.layer, &run.workspace_bytes));
+    run.workspace = bench_alloc(run.workspace_bytes);
+    run.y = bench_alloc(pixels * size);
+    run.x = bench_alloc(pixels * size);
+    run.weight = bench_alloc(weights * size);
+    bench_normals(values, pixels, 1);
+    bench_check(mixprec_convert(run.x, type, values, MIXPREC_F64, pixels));
+    bench_check(mixprec_convert(run.weight, type, values, MIXPREC_F64, weights));
+    timing.run = run_conv;
+    timing.context = &run;
+    timing.limit = bench_multiply_add_limit(MIXPREC_F32, 1);
+    timing.key = bench_key_of("layers", name, type, mixprec_isa_best());
+    timing.key.threads = 1;
+    bench_measure(&timing, 1);
+    bench_record(&timing.key, "gflops", 1e-9 * flops / timing.best);
+    bench_record(&timing.key, "share_of_peak", flops / timing.limit_work);
+    printf("  %-20s %9.3f %9.1f %7.0f %%\n", mixprec_dtype_name(type), 1e3 * timing.best, 1e-9 * flops / timing.best,
+           100 * flops / timing.limit_work);
+    free(run.weight);
+    free(run.x);
+    free(run.y);
+    free(run.workspace);
+    free(values);
+}
+
+static void bench_conv(void) {
+    static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16};
+    int i, begun = 0;
+    for (i = 0; i < COUNT_OF(types); i++)
+        if (bench_wanted("layers", "conv-3x3", mixprec_dtype_name(types[i]))) {
+            if (!begun++)
+                printf("\nConvolution 3 x 3, forward, 64 -> 64 channels, 56 x 56 pixels, one image, one thread\n"
+                       "  %-20s %9s %9s %9s\n",
+                       "", "ms", "GFLOP/s", "of peak");
+            measure_conv(types[i], "conv-3x3");
+        }
+}
+
 void bench_layers(void) {
     static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_BF16};
     int i, t, place, begun = 0;
@@ -232,4 +301,5 @@ void bench_layers(void) {
         if (row)
             printf("\n");
     }
+    bench_conv();
 }
