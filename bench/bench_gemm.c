@@ -16,6 +16,7 @@ typedef struct gemm_case {
     int streams;   /* the larger operand is read from DRAM: several copies take turns */
     int is_gram;   /* B is A; one format at a time, to save memory */
     size_t past;   /* bytes from a line of the cache to the beginning of B */
+    size_t batch;  /* products in one call, one behind the other */
 } gemm_case;
 
 /* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
@@ -59,7 +60,7 @@ typedef struct gemm_operands {
 #define MAX_RUNS 48
 
 static double flops_of(const gemm_case *shape) {
-    return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+    return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k * (double)shape->batch;
 }
 
 /* Whether the table tells microseconds: milliseconds would be zeros. */
@@ -69,6 +70,17 @@ static int is_small(const gemm_case *shape) {
 
 static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
     return dtype == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+}
+
+/* Elements of all products. */
+static size_t a_count_of(const gemm_case *shape) {
+    return shape->m * shape->k * shape->batch;
+}
+static size_t b_count_of(const gemm_case *shape) {
+    return shape->n * shape->k * shape->batch;
+}
+static size_t c_count_of(const gemm_case *shape) {
+    return shape->m * shape->n * shape->batch;
 }
 
 static mixprec_dtype c_type_of(mixprec_dtype dtype, gemm_variant variant) {
@@ -87,6 +99,11 @@ static mixprec_gemm_desc describe(const gemm_case *shape, mixprec_dtype dtype, m
     desc.a_type = desc.b_type = dtype;
     desc.c_type = accumulator_of(dtype);
     desc.isa = isa;
+    if (shape->batch > 1) {
+        desc.batch = shape->batch;
+        desc.stride_a = shape->m * shape->k;
+        desc.stride_b = shape->n * shape->k;
+    }
     return desc;
 }
 
@@ -155,14 +172,20 @@ static void triple_loop(const gemm_case *shape, const float *a, const float *b, 
 static void run_gemm(void *context) {
     gemm_run *run = context;
     const gemm_case *shape = run->shape;
+    const size_t size = mixprec_dtype_size(run->dtype), c_size = run->dtype == MIXPREC_F64 ? 8 : 4;
+    const size_t a_bytes = shape->m * shape->k * size, b_bytes = shape->n * shape->k * size;
+    const size_t c_bytes = shape->m * shape->n * c_size;
     const unsigned char *a, *b;
+    size_t i;
     run->turn = (run->turn + 1) % run->copies;
     a = run->a + run->turn * run->a_step;
     b = current_b(run);
     if (run->is_triple_loop)
         triple_loop(shape, (const float *)(const void *)a, (const float *)(const void *)b, run->c);
     else if (run->peer)
-        run->refused |= run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a, b, run->c);
+        for (i = 0; i < shape->batch; i++)
+            run->refused |= run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a + i * a_bytes, b + i * b_bytes,
+                                            (unsigned char *)run->c + i * c_bytes);
     else {
         run->desc.a = a;
         run->desc.b = b;
@@ -190,7 +213,7 @@ static size_t spread(size_t i, size_t count, size_t n) {
 }
 
 static void poison(const gemm_run *run) { /* with NaN */
-    memset(run->c, 0xFF, run->shape->m * run->shape->n * (run->dtype == MIXPREC_F64 ? 8 : 4));
+    memset(run->c, 0xFF, c_count_of(run->shape) * (run->dtype == MIXPREC_F64 ? 8 : 4));
 }
 
 static long double gelu(long double x) {
@@ -236,7 +259,7 @@ static void find_error(void *context) {
 
 static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const double *a, const double *b,
                              gemm_operands *operands) {
-    const size_t size = mixprec_dtype_size(dtype), a_count = shape->m * shape->k, b_count = shape->n * shape->k;
+    const size_t size = mixprec_dtype_size(dtype), a_count = a_count_of(shape), b_count = b_count_of(shape);
     const int streams_a = shape->streams && shape->m > shape->n, streams_b = shape->streams && !streams_a;
     size_t copy;
     operands->a_step = streams_a ? a_count * size : 0;
@@ -257,7 +280,7 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
         for (copy = 0; copy < (streams_b ? operands->copies : 1); copy++)
             bench_check(mixprec_convert(operands->b + copy * operands->b_step, dtype, b, MIXPREC_F64, b_count));
     }
-    operands->c = bench_alloc(shape->m * shape->n * (dtype == MIXPREC_F64 ? 8 : 4));
+    operands->c = bench_alloc(c_count_of(shape) * (dtype == MIXPREC_F64 ? 8 : 4));
     operands->packed = NULL;
     if (streams_b && mixprec_dtype_size(dtype) < 4 && dtype != MIXPREC_E5M2) { /* which is packed as E4M3 is */
         mixprec_gemm_desc desc = describe(shape, dtype, MIXPREC_ISA_AUTO);
@@ -272,7 +295,7 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
 
 /* Seconds that the run would take, from a small product; infinite when a peer cannot do it. */
 static double expected_seconds(const gemm_run *run) {
-    static const gemm_case small_shape = {"", "", MIXPREC_NO_TRANS, 128, 128, 128, 0, 0, 0, 0};
+    static const gemm_case small_shape = {"", "", MIXPREC_NO_TRANS, 128, 128, 128, 0, 0, 0, 0, 1};
     double *zeros, seconds = (double)INFINITY;
     int i;
     gemm_run small = *run;
@@ -320,7 +343,10 @@ static void print_header(const gemm_case *shape) {
             (double)shape->m, (double)shape->k);
     else
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s%s\n", shape->name, (double)shape->m, (double)shape->n,
-               (double)shape->k, shape->tb ? ", B as n x k rows" : "",
+               (double)shape->k,
+               shape->batch > 1 ? ", as a batch in one call"
+               : shape->tb      ? ", B as n x k rows"
+                                : "",
                shape->past ? ", from 16 bytes past a line of the cache on" : "");
     printf("  %-5s %-22s %9s %9s %8s %7s %7s %7s %8s %9s %9s %7s\n", "", "", is_small(shape) ? "us" : "ms", "median",
            shape->streams ? "GB/s" : "GFLOP/s", shape->streams ? "read" : "peak",
@@ -332,9 +358,9 @@ static void report_run(const gemm_case *shape, const gemm_run *run, bench_timing
     size_t size = mixprec_dtype_size(run->dtype);
     size_t b_bytes = shape->is_gram           ? 0
                      : run->variant == PACKED ? run->packed_bytes /* fp8 is bf16 there */
-                                              : shape->n * shape->k * size;
-    size_t operand_bytes = shape->m * shape->k * size + b_bytes;
-    size_t c_bytes = shape->m * shape->n * mixprec_dtype_size(c_type_of(run->dtype, run->variant));
+                                              : b_count_of(shape) * size;
+    size_t operand_bytes = a_count_of(shape) * size + b_bytes;
+    size_t c_bytes = c_count_of(shape) * mixprec_dtype_size(c_type_of(run->dtype, run->variant));
     double gflops = 1e-9 * flops_of(shape) / timing->best;
     double gb_per_s = 1e-9 * (double)(operand_bytes + c_bytes) / timing->best;
     double share = (shape->streams ? (double)(operand_bytes + c_bytes) : flops_of(shape)) / timing->limit_work;
@@ -533,16 +559,16 @@ static void measure_case(const gemm_case *shape) {
     if (!count)
         return;
     /* A and B in f64; where B is A, A again in the format */
-    if (bench_machine.memory_bytes / 4 < (shape->m + shape->n) * shape->k * sizeof(double)) {
+    if (bench_machine.memory_bytes / 4 < (a_count_of(shape) + b_count_of(shape)) * sizeof(double)) {
         printf("\n%s %s: left out, for it wants more than a quarter of the memory\n", shape->suite, shape->name);
         return;
     }
-    a = bench_alloc(shape->m * shape->k * sizeof(double));
-    bench_normals(a, shape->m * shape->k, 2);
+    a = bench_alloc(a_count_of(shape) * sizeof(double));
+    bench_normals(a, a_count_of(shape), 2);
     b = a;
     if (!shape->is_gram) {
-        b = bench_alloc(shape->n * shape->k * sizeof(double));
-        bench_normals(b, shape->n * shape->k, 3);
+        b = bench_alloc(b_count_of(shape) * sizeof(double));
+        bench_normals(b, b_count_of(shape), 3);
     }
     if (shape->is_gram)
         for (i = 0; i < count; i++)
@@ -560,31 +586,32 @@ double bench_published(mixprec_dtype dtype) {
 
 void bench_gemm(void) {
     static const gemm_case cases[] = {
-        {"gemm", "4", MIXPREC_NO_TRANS, 4, 4, 4, 0, 0, 0, 0},
-        {"gemm", "8", MIXPREC_NO_TRANS, 8, 8, 8, 0, 0, 0, 0},
-        {"gemm", "16", MIXPREC_NO_TRANS, 16, 16, 16, 0, 0, 0, 0},
-        {"gemm", "32", MIXPREC_NO_TRANS, 32, 32, 32, 0, 0, 0, 0},
-        {"gemm", "64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0},
-        {"gemm", "1x64x64", MIXPREC_NO_TRANS, 1, 64, 64, 0, 0, 0, 0},
-        {"gemm", "2000x16x16", MIXPREC_NO_TRANS, 2000, 16, 16, 0, 0, 0, 0},
-        {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0, 0},
-        {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0, 0},
-        {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0, 0},
-        {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0, 0},
-        {"gemm", "2048x2048x32", MIXPREC_NO_TRANS, 2048, 2048, 32, 0, 0, 0, 0},
-        {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16},  /* as malloc places large arrays */
-        {"batch", "1x4096x4096kn", MIXPREC_NO_TRANS, 1, 4096, 4096, 0, 1, 0, 0}, /* B as k x n rows */
-        {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "4x4096x4096", MIXPREC_TRANS, 4, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "16x4096x4096", MIXPREC_TRANS, 16, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0, 0},
-        {"batch", "4096x1x4096", MIXPREC_NO_TRANS, 4096, 1, 4096, 0, 1, 0, 0}, /* a matrix times a vector */
-        {"batch", "4096x8x4096", MIXPREC_NO_TRANS, 4096, 8, 4096, 0, 1, 0, 0},
-        {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1, 0},
+        {"gemm", "4", MIXPREC_NO_TRANS, 4, 4, 4, 0, 0, 0, 0, 1},
+        {"gemm", "8", MIXPREC_NO_TRANS, 8, 8, 8, 0, 0, 0, 0, 1},
+        {"gemm", "16", MIXPREC_NO_TRANS, 16, 16, 16, 0, 0, 0, 0, 1},
+        {"gemm", "32", MIXPREC_NO_TRANS, 32, 32, 32, 0, 0, 0, 0, 1},
+        {"gemm", "64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0, 1},
+        {"gemm", "64-of-64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0, 64},
+        {"gemm", "1x64x64", MIXPREC_NO_TRANS, 1, 64, 64, 0, 0, 0, 0, 1},
+        {"gemm", "2000x16x16", MIXPREC_NO_TRANS, 2000, 16, 16, 0, 0, 0, 0, 1},
+        {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0, 0, 1},
+        {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0, 0, 1},
+        {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0, 0, 1},
+        {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0, 0, 1},
+        {"gemm", "2048x2048x32", MIXPREC_NO_TRANS, 2048, 2048, 32, 0, 0, 0, 0, 1},
+        {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16, 1},  /* as malloc places large arrays */
+        {"batch", "1x4096x4096kn", MIXPREC_NO_TRANS, 1, 4096, 4096, 0, 1, 0, 0, 1}, /* B as k x n rows */
+        {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "4x4096x4096", MIXPREC_TRANS, 4, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "16x4096x4096", MIXPREC_TRANS, 16, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0, 0, 1},
+        {"batch", "4096x1x4096", MIXPREC_NO_TRANS, 4096, 1, 4096, 0, 1, 0, 0, 1}, /* a matrix times a vector */
+        {"batch", "4096x8x4096", MIXPREC_NO_TRANS, 4096, 8, 4096, 0, 1, 0, 0, 1},
+        {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1, 0, 1},
     };
-    static const gemm_case quick_gram = {"gram", "1024x8192", MIXPREC_TRANS, 1024, 1024, 8192, 0, 0, 1, 0};
+    static const gemm_case quick_gram = {"gram", "1024x8192", MIXPREC_TRANS, 1024, 1024, 8192, 0, 0, 1, 0, 1};
     const bench_peer *peers;
     int i, count = bench_peers(&peers);
     if (count) {
