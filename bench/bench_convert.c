@@ -137,8 +137,6 @@ void bench_convert(void) {
         TO_F32(E5M2),
         TO_F32(F64),
         TO_F32(E4M3FNUZ),
-        TO_F32(E5M2FNUZ),
-        TO_F32(E3M2),
         TO_F32(E2M3),
         TO_F32(E2M1),
         TO_F32(I8),
