@@ -1736,16 +1736,16 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 /* ---- layers ---- */
 
 #ifndef MIXPREC_NO_LAYERS
-/* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2
-   (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the IEEE overflow policy, so
-   that an overflow of a gradient reaches the scaler as Inf or NaN. In sums, element i of a row, or of what one image
-   has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those of normalisation, and of
-   the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4
-   are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN, too, where a run is more
-   than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a NaN: its sign and payload
-   are not promised), convolution's as mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated;
-   blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB).
-   Matrices are rows x columns, without gaps.
+/* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2; what may be NULL
+   and is may have MIXPREC_NONE (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the
+   IEEE overflow policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. In sums, element i of a
+   row, or of what one image has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those
+   of normalisation, and of the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in
+   f64. Lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN,
+   too, where a run is more than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a
+   NaN: its sign and payload are not promised), convolution's as mixprec_gemm promises them, but not with -ffast-math.
+   Nothing is allocated; blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with
+   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -1810,9 +1810,9 @@ MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dl
    that mean as m; so equal numbers have no variance. Where variance + epsilon comes out below 2^-100, or the variance
    not below 2^127, mean and variance are computed again in f64, element by element. y is infinite where x - mean
    is more than f32 can hold, or, with an epsilon of 0, rstd (a deviation below 2^-128), and then NaN where x is the
-   mean. gamma and beta have `columns`
-   elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for each row, are kept for the backward
-   pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not negative. */
+   mean. gamma and beta have `columns` elements of parameter_type; NULL means 1 and 0. mean and rstd, an element for
+   each row, are kept for the backward pass; each may be NULL. MIXPREC_ERR_PARAMETER unless epsilon is finite and not
+   negative. */
 MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, float *mean, float *rstd, const void *x,
                                               mixprec_dtype x_type, const void *gamma, const void *beta,
                                               mixprec_dtype parameter_type, size_t rows, size_t columns,
@@ -17869,7 +17869,7 @@ typedef struct mixprec_argument_ {
 static mixprec_argument_ mixprec_argument_of_(const void *data, mixprec_dtype type, size_t count, int role) {
     mixprec_argument_ a;
     a.data = data;
-    a.type = type;
+    a.type = type == MIXPREC_NONE && !data && (role & MIXPREC_OPTIONAL_) ? MIXPREC_F32 : type;
     a.count = count;
     a.role = role;
     return a;

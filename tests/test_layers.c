@@ -2149,6 +2149,7 @@ static void check_nulls_and_dtypes(const layer_case *layer, const arguments *usu
     size_t i, k;
     for (i = 0; layer->arrays[i]; i++) {
         const int optional = strchr("YFIG", layer->arrays[i]) != NULL;
+        int none;
         arguments args = *usual;
         args.p[i] = NULL;
         expect(layer, &args, optional ? MIXPREC_OK : MIXPREC_ERR_NULL, optional, "NULL for array", i);
@@ -2157,7 +2158,10 @@ static void check_nulls_and_dtypes(const layer_case *layer, const arguments *usu
             args.t[i] = bad[k];
             expect(layer, &args, MIXPREC_ERR_DTYPE, 0, "dtype of array", i);
             args.p[i] = optional ? NULL : args.p[i];
-            expect(layer, &args, MIXPREC_ERR_DTYPE, 0, "dtype without array", i);
+            if (i && layer->arrays[i - 1] == 'G') /* of the same dtype */
+                args.p[i - 1] = args.p[i];
+            none = optional && bad[k] == MIXPREC_NONE;
+            expect(layer, &args, none ? MIXPREC_OK : MIXPREC_ERR_DTYPE, none, "dtype without array", i);
         }
     }
 }
