@@ -4080,10 +4080,34 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128 mixprec_odd4_avx2_(__m256d x) {
     return _mm_castsi128_ps(_mm_or_si128(bits, _mm_andnot_si128(exact4, _mm_set1_epi32(1))));
 }
 
+/* Where all of eight are normal numbers of fp32, or 0, their bits are cut off as integers. That and requesting what lies
+   a page ahead: f64 to 16 and 8 bits 1.1 to 1.3 ns in DRAM before, .8 to .95 now, in L1 .7 to 1 and .5 to .8 (Zen 3). */
 MIXPREC_AVX2_ static void mixprec_load_odd_avx2_(float *dst, const double *src, size_t n) {
+    const __m256i sign = _mm256_set1_epi32((int)0x80000000u), none = _mm256_setzero_si256();
     size_t i;
-    for (i = 0; i < n; i += 4)
-        _mm_storeu_ps(dst + i, mixprec_odd4_avx2_(_mm256_loadu_pd(src + i)));
+    for (i = 0; i < n; i += 8) {
+        const __m256 x = _mm256_loadu_ps((const float *)(const void *)(src + i));
+        const __m256 y = _mm256_loadu_ps((const float *)(const void *)(src + i + 4));
+        const __m256i high = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xDD)); /* 0, 1, 4, 5, 2, 3, 6, 7 */
+        const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88));
+        const __m256i magnitude = _mm256_andnot_si256(sign, high);
+        const __m256i zero = _mm256_cmpeq_epi32(_mm256_or_si256(magnitude, low), none);
+        /* unsigned: not 2^-126 <= |x| < 2^128 */
+        const __m256i beyond = _mm256_cmpgt_epi32(_mm256_add_epi32(magnitude, _mm256_set1_epi32(0x47F00000)),
+                                                  _mm256_set1_epi32((int)0x8FDFFFFFu));
+        mixprec_fetch_avx2_((uintptr_t)(src + i) + MIXPREC_AHEAD_, 64);
+        if (_mm256_testc_si256(zero, beyond)) {
+            const __m256i exact = _mm256_cmpeq_epi32(_mm256_slli_epi32(low, 3), none);
+            __m256i bits = _mm256_slli_epi32(_mm256_sub_epi32(magnitude, _mm256_set1_epi32(0x38000000)), 3);
+            bits = _mm256_or_si256(bits, _mm256_srli_epi32(low, 29));
+            bits = _mm256_or_si256(bits, _mm256_andnot_si256(exact, _mm256_set1_epi32(1)));
+            bits = _mm256_or_si256(_mm256_andnot_si256(zero, bits), _mm256_and_si256(high, sign));
+            _mm256_storeu_si256((__m256i *)(void *)(dst + i), _mm256_permute4x64_epi64(bits, 0xD8));
+        } else {
+            _mm_storeu_ps(dst + i, mixprec_odd4_avx2_(_mm256_castps_pd(x)));
+            _mm_storeu_ps(dst + i + 4, mixprec_odd4_avx2_(_mm256_castps_pd(y)));
+        }
+    }
 }
 
 /* ---- a dtype from fp32 ---- */

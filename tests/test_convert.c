@@ -318,11 +318,12 @@ static void test_every_float(const oracle_format *format) {
     }
 }
 
-/* Every mode and policy at, and one and two units from, each point where rounding turns, and on random patterns. */
+/* Every mode and policy at, and one and two units from, each point where rounding turns, from f64 also a power of two of
+   them, and on random patterns. */
 static void test_modes(mixprec_dtype to, mixprec_dtype from) {
     const oracle_format *format = oracle_format_of(to);
     uint32_t points = oracle_point_count(format), step = to == MIXPREC_F32 ? 39983 : 1, point;
-    size_t capacity = (size_t)(points / step + 1) * 10 + 4096, n = 0;
+    size_t capacity = (size_t)(points / step + 1) * 12 + 4096, n = 0;
     size_t from_size = mixprec_dtype_size(from), to_size = mixprec_dtype_size(to);
     void *source = allocate(capacity * from_size), *want = allocate(capacity * to_size);
     void *got = allocate(capacity * to_size);
@@ -338,6 +339,10 @@ static void test_modes(mixprec_dtype to, mixprec_dtype from) {
         for (unit = 0; unit < 5; unit++) {
             put(source, from, n++, bits + unit - 2);
             put(source, from, n++, (bits + unit - 2) ^ (from == MIXPREC_F64 ? ORACLE_SIGN : 0x80000000u));
+        }
+        for (unit = 0; unit < 2 && from == MIXPREC_F64; unit++) { /* one bit of those that are lost decides */
+            const uint64_t bit = (uint64_t)1 << oracle_random() % 48;
+            put(source, from, n++, unit ? (bits - bit) ^ ORACLE_SIGN : bits + bit);
         }
     }
     for (; n % 4096; n++)
