@@ -1626,8 +1626,8 @@ MIXPREC_API float mixprec_inverse_scale(float scale);
 MIXPREC_API int mixprec_found_inf(double sum_squares);
 /* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. */
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
-/* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative: no
-   clipping. NaN when either is, or both are infinite. */
+/* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative, whatever
+   the norm: no clipping. Else NaN when either is, or both are infinite. */
 MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
 
 /* One step for one tensor, in one pass. In fp32, one rounding for each operation, g the gradient, w the weight, m and v
@@ -1699,9 +1699,9 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
 /* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
-   lists, f64 stays f64, and low precision is .compute, for what is promoted .output where .compute is fp8, and f32
-   where that meets another type of its size. A layer may have a policy of its own. MIXPREC_NONE for NULL and for dtypes
-   that a policy cannot have. */
+   lists, f64 stays f64, and low precision is .compute; what is promoted becomes at least .compute, or .output where
+   .compute is fp8, and f32 where `widest` is another type of the same size as that. A layer may have a policy of its
+   own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
@@ -1736,16 +1736,16 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
 /* ---- layers ---- */
 
 #ifndef MIXPREC_NO_LAYERS
-/* Forward and backward passes for training. Every tensor has its dtype: f32, f16, bf16, e4m3 or e5m2; what may be NULL
-   and is may have MIXPREC_NONE (MIXPREC_ERR_DTYPE). Arithmetic is in f32; results are narrowed to nearest even with the
-   IEEE overflow policy, so that an overflow of a gradient reaches the scaler as Inf or NaN. In sums, element i of a
-   row, or of what one image has of a channel, goes to lane i % 8. The lanes of softmax and of losses are in f64; those
-   of normalisation, and of the gradient of softmax, add runs of eight terms in f32, from +0 on, and the sums of runs in
-   f64. Lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel share one lane. A gradient is Inf or NaN,
-   too, where a run is more than f32 can hold. The bits are the same on every instruction set and compiler (a NaN is a
-   NaN: its sign and payload are not promised), convolution's as mixprec_gemm promises them, but not with -ffast-math.
-   Nothing is allocated; blocks wait on the stack, about 22 KB at most (softmax, the backward passes of norms; 8 KB with
-   MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+/* Forward and backward passes for training. Every tensor has its dtype, f32, f16, bf16, e4m3 or e5m2, else
+   MIXPREC_ERR_DTYPE; one that may be NULL, and is, may have MIXPREC_NONE (gamma and beta share theirs). Arithmetic is
+   in f32; results are narrowed to nearest even with the IEEE overflow policy, so that an overflow of a gradient reaches
+   the scaler as Inf or NaN. In sums, element i of a row, or of what one image has of a channel, goes to lane i % 8. The
+   lanes of softmax and of losses are in f64; those of normalisation, and of the gradient of softmax, add runs of eight
+   terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4 are added, then l + 2, l + 1. Images of one
+   pixel share one lane. A gradient is Inf or NaN, too, where a run is more than f32 can hold. The bits are the same on
+   every instruction set and compiler (a NaN is a NaN: its sign and payload are not promised), convolution's as
+   mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 22 KB at
+   most (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
@@ -4080,8 +4080,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128 mixprec_odd4_avx2_(__m256d x) {
     return _mm_castsi128_ps(_mm_or_si128(bits, _mm_andnot_si128(exact4, _mm_set1_epi32(1))));
 }
 
-/* Where all of eight are normal numbers of fp32, or 0, their bits are cut off as integers. That and requesting what lies
-   a page ahead: f64 to 16 and 8 bits 1.1 to 1.3 ns in DRAM before, .8 to .95 now, in L1 .7 to 1 and .5 to .8 (Zen 3). */
+/* Where all of eight are normal numbers of fp32, or 0, their bits are cut off as integers. That and requesting what
+   lies a page ahead: f64 to 16 and 8 bits 1.1 to 1.3 ns for a number in DRAM before, .8 to 1 now, in L1 .7 to 1 and .5
+   to .8 (Zen 3). Of a block on the stack, as of scaled numbers, it requests nothing useful. */
 MIXPREC_AVX2_ static void mixprec_load_odd_avx2_(float *dst, const double *src, size_t n) {
     const __m256i sign = _mm256_set1_epi32((int)0x80000000u), none = _mm256_setzero_si256();
     size_t i;
@@ -17893,7 +17894,7 @@ typedef struct mixprec_argument_ {
 static mixprec_argument_ mixprec_argument_of_(const void *data, mixprec_dtype type, size_t count, int role) {
     mixprec_argument_ a;
     a.data = data;
-    a.type = type == MIXPREC_NONE && !data && (role & MIXPREC_OPTIONAL_) ? MIXPREC_F32 : type;
+    a.type = type == MIXPREC_NONE && !data && (role & MIXPREC_OPTIONAL_) ? MIXPREC_E4M3 /* any */ : type;
     a.count = count;
     a.role = role;
     return a;

@@ -504,7 +504,8 @@ static void test_preparation(void) {
           "coefficients");
     CHECK(mixprec_clip_coefficient(5, 0) == 1 && mixprec_clip_coefficient(5, -1) == 1 &&
               mixprec_clip_coefficient(5, -0.0) == 1 && mixprec_clip_coefficient(5, -HUGE_VAL) == 1 &&
-              mixprec_clip_coefficient(5, HUGE_VAL) == 1,
+              mixprec_clip_coefficient(5, HUGE_VAL) == 1 && mixprec_clip_coefficient((double)NAN, 0) == 1 &&
+              mixprec_clip_coefficient((double)NAN, -1) == 1,
           "no clipping");
     CHECK(isnan(mixprec_clip_coefficient(5, (double)NAN)) && isnan(mixprec_clip_coefficient(5, -(double)NAN)) &&
               isnan(mixprec_clip_coefficient((double)NAN, 1)),
