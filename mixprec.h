@@ -4081,8 +4081,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m128 mixprec_odd4_avx2_(__m256d x) {
 }
 
 /* Where all of eight are normal numbers of fp32, or 0, their bits are cut off as integers. That and requesting what
-   lies a page ahead: f64 to 16 and 8 bits 1.1 to 1.3 ns for a number in DRAM before, .8 to 1 now, in L1 .7 to 1 and .5
-   to .8 (Zen 3). Of a block on the stack, as of scaled numbers, it requests nothing useful. */
+   lies a page ahead: f64 to 16 and 8 bits took 1.2 to 1.4 ns for a number in DRAM, now .8 to 1.2, in L1 .7 to 1.2, now
+   .5 to 1 (Zen 3). Of a block on the stack, as of scaled numbers, it requests nothing useful. */
 MIXPREC_AVX2_ static void mixprec_load_odd_avx2_(float *dst, const double *src, size_t n) {
     const __m256i sign = _mm256_set1_epi32((int)0x80000000u), none = _mm256_setzero_si256();
     size_t i;
