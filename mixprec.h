@@ -2405,7 +2405,7 @@ typedef struct mixprec_kernels_ {
        i]; with a dot-product unit as pack and tile (and `direct`) agree on, in as many bytes or fewer. */
     size_t tile_rows, tile_columns[2];
     /* Up to so many columns `tiny` reads no others; nor, where this is not 0, with up to MIXPREC_SMALL_ROWS_ rows,
-       which may have twice tile_columns. */
+       which may have twice tile_columns; in AVX2 1 or 2 rows have just twice as many, or 1 row four times. */
     size_t exact_columns[2];
     size_t block_rows, block_columns, block_depth; /* how much of A and B to pack at a time; depth: whole chunks */
     /* Packs a panel of `width`, of which `count` are there and the others become zero, `depth` deep. Element (i, p) is
@@ -5494,11 +5494,58 @@ MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_small_narrow_avx2_(size_t rows, siz
     }
 }
 
+/* 1 or 2 rows of so many vectors: 4 or 8 sums are under way, where a tile has the two of each row. 1 x 64 x 64 of f32
+   takes .2 us so, not .5 to .8, 1 x 256 x 256 2.9, not 7.4, 2 x 256 x 256 5.1, not 8 (Zen 3). */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_small_row_avx2_(const int rows, const int vectors, const int wide,
+                                                                 size_t depth, const char *a, size_t a_row,
+                                                                 size_t a_step, const char *b, size_t b_step, char *t,
+                                                                 size_t t_row) {
+    __m256 s[2][8]; /* one of the two is used: see mixprec_tile_body_avx2_ */
+    __m256d w[2][8];
+    int i, j;
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+        s[i][j] = _mm256_setzero_ps();
+        w[i][j] = _mm256_setzero_pd();
+    }
+    for (; depth; depth--, a += a_step, b += b_step)
+        MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
+            const __m256 x = _mm256_loadu_ps((const float *)(const void *)(b + 32 * j));
+            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) {
+                const void *y = a + (size_t)i * a_row;
+                if (wide)
+                    w[i][j] = _mm256_fmadd_pd(_mm256_set1_pd(*(const double *)y), _mm256_castps_pd(x), w[i][j]);
+                else
+                    s[i][j] = _mm256_fmadd_ps(_mm256_set1_ps(*(const float *)y), x, s[i][j]);
+            }
+        }
+    MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+        _mm256_storeu_ps((float *)(void *)(t + (size_t)i * t_row + 32 * j), wide ? _mm256_castpd_ps(w[i][j]) : s[i][j]);
+}
+
 MIXPREC_AVX2_ static void mixprec_small_avx2_(size_t rows, size_t columns, size_t depth, const void *a, size_t a_row,
                                               size_t a_step, const void *b, size_t b_step, int exact, void *t,
                                               size_t ldt, int wide) {
     const size_t size = wide ? 8 : 4;
     size_t i;
+    if (columns * size > 64) {
+#define MIXPREC_SMALL_ROW_AVX2_(rows, vectors, wide)                                                                   \
+    mixprec_small_row_avx2_(rows, vectors, wide, depth, (const char *)a, a_row, a_step, (const char *)b, b_step,       \
+                            (char *)t, ldt *size)
+        if (rows == 2 && wide)
+            MIXPREC_SMALL_ROW_AVX2_(2, 4, 1);
+        else if (rows == 2)
+            MIXPREC_SMALL_ROW_AVX2_(2, 4, 0);
+        else if (columns * size == 128 && wide)
+            MIXPREC_SMALL_ROW_AVX2_(1, 4, 1);
+        else if (columns * size == 128)
+            MIXPREC_SMALL_ROW_AVX2_(1, 4, 0);
+        else if (wide)
+            MIXPREC_SMALL_ROW_AVX2_(1, 8, 1);
+        else
+            MIXPREC_SMALL_ROW_AVX2_(1, 8, 0);
+#undef MIXPREC_SMALL_ROW_AVX2_
+        return;
+    }
     if (exact) {
         mixprec_small_narrow_avx2_(rows, columns, depth, (const char *)a, a_row, a_step, (const char *)b, b_step,
                                    (char *)t, ldt, wide);
@@ -12169,16 +12216,24 @@ static size_t mixprec_across_width_(const mixprec_small_ *s) {
     return s->m > 2 ? 4 : s->m;
 }
 
+/* Are there kernels for so few rows? They read B once, so it may lie anywhere; but with more than a page between its
+   rows AVX2 multiplies a copy faster (1 x 1000 x 60 of f64: 8.7 us, not 10; Zen 3). */
+static int mixprec_small_is_rows_(const mixprec_small_ *s) {
+    if (s->kernels->exact_columns[s->wide])
+        return s->m <= MIXPREC_SMALL_ROWS_;
+    return s->kernels->isa == MIXPREC_ISA_AVX2 && s->m <= 2 && s->n >= 2 * s->kernels->tile_columns[s->wide];
+}
+
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
    are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time (with AVX-512
-   none; and its kernels for up to MIXPREC_SMALL_ROWS_ rows read B once, so that it may lie anywhere). */
+   none). */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
     const int near_a = s->lda * size <= 2048 || (s->m <= 6 && !s->trans_a);
     const int exact = s->kernels->exact_columns[s->wide] != 0;
     const int near_b =
-        !s->trans_b && ((exact && s->m <= MIXPREC_SMALL_ROWS_) ||
+        !s->trans_b && ((mixprec_small_is_rows_(s) && (exact || s->ldb * size <= 4096)) ||
                         (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
     s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
@@ -13133,6 +13188,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
     const size_t size = s->wide ? 8 : 4, tile = s->kernels->tile_columns[s->wide];
     const size_t exact = s->kernels->exact_columns[s->wide];
     const char *a = (const char *)s->a, *b = (const char *)s->b;
+    const int rows = s->b_panel == tile * size && mixprec_small_is_rows_(s);
     size_t lda = s->lda, ldb = s->ldb, j, step;
     if (s->dots) {
         mixprec_small_dots_(s, buffer);
@@ -13162,8 +13218,8 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
     for (j = 0; j < s->n; j += step) {
         const size_t left = s->n - j;
         size_t at = j;
-        if (s->m <= MIXPREC_SMALL_ROWS_ && exact && s->b_panel == tile * size)
-            step = mixprec_min_(left, 2 * tile);
+        if (rows)
+            step = exact ? mixprec_min_(left, 2 * tile) : s->m == 1 && s->n >= 4 * tile ? 4 * tile : 2 * tile;
         else if (left <= exact)
             step = left;
         else
