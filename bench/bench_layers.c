@@ -206,6 +206,8 @@ static void measure(int number, mixprec_dtype type, int place) {
 
 /* ---- convolution ---- */
 
+#define CONVOLUTION "conv-3x3"
+
 typedef struct conv_run {
     mixprec_conv2d layer;
     mixprec_dtype type;
@@ -220,7 +222,7 @@ static void run_conv(void *context) {
 }
 
 /* 3 x 3, 64 -> 64 channels, 56 x 56 pixels, one image: a layer of ResNet-50. */
-static void measure_conv(mixprec_dtype type, const char *name) {
+static void measure_conv(mixprec_dtype type) {
     const size_t pixels = 64 * 56 * 56, weights = 64 * 64 * 9, size = mixprec_dtype_size(type);
     const double flops = 2.0 * 56 * 56 * (double)weights;
     conv_run run;
@@ -245,7 +247,7 @@ static void measure_conv(mixprec_dtype type, const char *name) {
     timing.run = run_conv;
     timing.context = &run;
     timing.limit = bench_multiply_add_limit(MIXPREC_F32, 1);
-    timing.key = bench_key_of("layers", name, type, mixprec_isa_best());
+    timing.key = bench_key_of("layers", CONVOLUTION, type, mixprec_isa_best());
     timing.key.threads = 1;
     bench_measure(&timing, 1);
     bench_record(&timing.key, "gflops", 1e-9 * flops / timing.best);
@@ -263,12 +265,12 @@ static void bench_conv(void) {
     static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16};
     int i, begun = 0;
     for (i = 0; i < COUNT_OF(types); i++)
-        if (bench_wanted("layers", "conv-3x3", mixprec_dtype_name(types[i]))) {
+        if (bench_wanted("layers", CONVOLUTION, mixprec_dtype_name(types[i]))) {
             if (!begun++)
                 printf("\nConvolution 3 x 3, forward, 64 -> 64 channels, 56 x 56 pixels, one image, one thread\n"
                        "  %-20s %9s %9s %9s\n",
                        "", "ms", "GFLOP/s", "of peak");
-            measure_conv(types[i], "conv-3x3");
+            measure_conv(types[i]);
         }
 }
 

@@ -143,9 +143,9 @@ static void measure(const char *suite, const char *level, const bench_tensor *ro
 
 void bench_tensors(const char *suite, const char *level, const bench_tensor *rows, int count) {
     static const char *begun = "";
+    const int in_l1 = !strcmp(level, "L1");
     int i;
     for (i = 0; i < count; i++) {
-        const int in_l1 = !strcmp(level, "L1");
         char name[64];
         snprintf(name, sizeof(name), "%s/%s", rows[i].name, level);
         if (!bench_wanted(suite, name, mixprec_dtype_name(rows[i].dtype)))

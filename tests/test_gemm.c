@@ -1311,6 +1311,19 @@ static void check_bound(const char *path, double bound) {
     }
 }
 
+static void check_bound_on_paths(double bound) {
+    int path;
+    for (path = 0; path < ISA_COUNT; path++) {
+        mixprec_gemm_desc desc = describe_call(all_isas[path]);
+        if (!runs_here(all_isas[path]))
+            continue;
+        restore(&c);
+        now_path = path_name(all_isas[path]);
+        CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+        check_bound(now_path, bound);
+    }
+}
+
 /* Each product passes through at most r roundings: its own (unfused), one for each addition in its chunk, one for each
    chunk added, one of each operand that was f64, two of alpha and its product, one of the sum with beta*c, which itself
    passes through fewer. With u the unit roundoff and g = r u / (1 - r u):
@@ -1319,7 +1332,7 @@ static void check_bound(const char *path, double bound) {
    stands for the exact one errs too. */
 static void test_error_bound(void) {
     static const size_t shapes[][3] = {{65, 130, 3000}, {33, 17, 9000}, {1, 300, 5000}, {100, 2, 2000}, {140, 90, 513}};
-    int s, t, path;
+    int s, t;
     random_state = 12;
     for (s = 0; s < 5; s++)
         for (t = 0; t < DTYPE_COUNT + 3; t++) {
@@ -1336,15 +1349,7 @@ static void test_error_bound(void) {
             unit = accumulates_in_f64() ? ldexp(1, -53) : ldexp(1, -24);
             roundings = (double)(p.k < CHUNK ? p.k : CHUNK) + (double)(p.k / CHUNK + 1) + 1 + 2 + 2 + 1;
             bound = roundings * unit / (1 - roundings * unit) + (double)p.k * (double)LDBL_EPSILON;
-            for (path = 0; path < ISA_COUNT; path++) {
-                mixprec_gemm_desc desc = describe_call(all_isas[path]);
-                if (!runs_here(all_isas[path]))
-                    continue;
-                restore(&c);
-                now_path = path_name(all_isas[path]);
-                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
-                check_bound(now_path, bound);
-            }
+            check_bound_on_paths(bound);
         }
 }
 
@@ -1352,7 +1357,7 @@ static void test_error_bound(void) {
    where all have one, sums grow with every term, and roundings with them. */
 static void test_usual_error(void) {
     static const size_t shapes[][3] = {{3, 17, 65536}, {1, 64, 65536}, {20, 40, 20000}};
-    int s, t, path;
+    int s, t;
     random_state = 26;
     for (s = 0; s < 3; s++)
         for (t = 0; t < 2 * DTYPE_COUNT; t++) {
@@ -1364,15 +1369,7 @@ static void test_usual_error(void) {
             p.values = t % 2 ? POSITIVE : PLAIN;
             p.sample = 1u << 30; /* the first oracle has no part in this */
             prepare(&p);
-            for (path = 0; path < ISA_COUNT; path++) {
-                mixprec_gemm_desc desc = describe_call(all_isas[path]);
-                if (!runs_here(all_isas[path]))
-                    continue;
-                restore(&c);
-                now_path = path_name(all_isas[path]);
-                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
-                check_bound(now_path, p.values == POSITIVE ? 8e-7 : 1.5e-7);
-            }
+            check_bound_on_paths(p.values == POSITIVE ? 8e-7 : 1.5e-7);
         }
 }
 
