@@ -88,6 +88,7 @@
 #define MIXPREC_VERSION_MAJOR 0
 #define MIXPREC_VERSION_MINOR 1
 #define MIXPREC_VERSION_PATCH 0
+#define MIXPREC_VERSION (10000 * MIXPREC_VERSION_MAJOR + 100 * MIXPREC_VERSION_MINOR + MIXPREC_VERSION_PATCH)
 
 #include <stddef.h>
 #include <stdint.h>
@@ -96,8 +97,9 @@
 /* [CONFIG] Macros to set before the include                                                                          */
 /* ================================================================================================================== */
 
-/* All but the first belong before the first include in a file; MIXPREC_NO_CONVERT to MIXPREC_NO_LAYERS in every file,
-   MIXPREC_NO_SIMD and MIXPREC_NO_STDLIB where the implementation is.
+/* All but the first belong before the first include in a file: MIXPREC_EXPORT and MIXPREC_NO_CONVERT to
+   MIXPREC_NO_LAYERS in every file that includes this one, the others where the implementation is; they have no effect
+   elsewhere.
 
    MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
    MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
@@ -159,8 +161,7 @@
 #endif
 
 /* The number of products that GEMM sums before it adds the sum to the total: part of the definition of the result, so
-   it is no option. An earlier prototype's AVX-512 kernel on Skylake-SP ran 148.5 GFLOP/s with 512 and 149 with 1024;
-   512 keeps the panel of B of an AVX2 kernel in L1. */
+   it is no option. 512 keeps the panel of B of an AVX2 kernel in L1; 1024 was less than 1 % faster on Skylake-SP. */
 #define MIXPREC_GEMM_KBLOCK 512
 
 /* Sums start anew after so many elements: part of the definition of the result, too. */
@@ -370,14 +371,14 @@ typedef enum mixprec_isa {
     X(MIXPREC_ERR_OVERFLOW, "unknown overflow policy")                                                                 \
     X(MIXPREC_ERR_TRANSPOSE, "unknown transpose value")                                                                \
     X(MIXPREC_ERR_ISA, "this instruction set is unknown, not compiled in, or not available on this CPU")               \
-    X(MIXPREC_ERR_LEADING_DIMENSION, "a leading dimension is smaller than the row it must hold")                       \
+    X(MIXPREC_ERR_LEADING_DIMENSION, "a leading dimension is smaller than the row it must hold, or odd for fp4")       \
     X(MIXPREC_ERR_SIZE, "the sizes overflow size_t")                                                                   \
     X(MIXPREC_ERR_OVERLAP, "an output overlaps an input in a way that is not supported")                               \
     X(MIXPREC_ERR_SCALE, "a scale, or what a scaler has, is NaN, infinite, zero, negative or out of order")            \
     X(MIXPREC_ERR_WORKSPACE, "the workspace is too small")                                                             \
     X(MIXPREC_ERR_ACTIVATION, "unknown activation, or one that is not computed in f64")                                \
     X(MIXPREC_ERR_TRIANGLE, "unknown triangle, or C is not square, or a row range was asked for too")                  \
-    X(MIXPREC_ERR_RANGE, "a range lies outside of what it selects from")                                               \
+    X(MIXPREC_ERR_RANGE, "a range, length or number is out of bounds")                                                 \
     X(MIXPREC_ERR_PACKED, "a packed matrix is not one, or of another shape, dtype or instruction set")                 \
     X(MIXPREC_ERR_ALLOC, "the workspace could not be allocated")                                                       \
     X(MIXPREC_ERR_REDUCTION, "unknown reduction")                                                                      \
@@ -474,14 +475,14 @@ typedef struct mixprec_gemm_desc {
     uint64_t offset; /* ... offset + (l * m + i) * n + j) */
 
     /* How much of it, and how. */
-    size_t row_begin, row_end;         /* the rows of C to compute: for a caller's own threads; 0, 0: all */
+    size_t row_begin, row_end;         /* the rows of C to compute: for a caller's own threads. 0, 0: all, not none */
     mixprec_triangle triangle;         /* the part of C to compute: m == n, and no row range */
     int native;                        /* 1: other bits will do: see mixprec_native_available */
     mixprec_isa isa;                   /* run this path; for tests and benchmarks */
     size_t packed_size;                /* not 0: b is what mixprec_gemm_pack_b wrote, of so many bytes */
-    mixprec_parallel_for parallel_for; /* NULL: this thread alone */
+    mixprec_parallel_for parallel_for; /* NULL: this thread alone; else set threads, too */
     void *parallel_context;            /* its first argument */
-    size_t threads;        /* split into at most so many tasks, and 4096; for one, parallel_for is not called */
+    size_t threads;        /* split into at most so many tasks, and 4096; for one, or 0, parallel_for is not called */
     void *workspace;       /* NULL: stack, or the allocator. Any alignment; apart from all else here. */
     size_t workspace_size; /* bytes; mixprec_gemm_workspace tells how many are best and how many are needed */
 } mixprec_gemm_desc;
@@ -569,6 +570,7 @@ typedef struct mixprec_quantize_desc {
     size_t scales_ld;                 /* 0: rows of scales without gaps */
     const float *scale;  /* not NULL: multiply by this one, of delayed scaling, not by what fits; one block */
     int power_of_two;    /* 1: scales are powers of two, which E8M0 holds exactly */
+    int scales_given;    /* 1: scales are read, not written: for scales by a rule of your own */
     float *amax;         /* not NULL: the largest magnitude of src is written here */
     mixprec_round round; /* to the nearest by default; stochastic for gradients, for example. Overflow ... */
     uint64_t seed;       /* ... saturates. MIXPREC_ROUND_STOCHASTIC: element (i, j) draws ... */
@@ -1316,27 +1318,29 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
    src and dst together, dst is written around the caches on AMD's CPUs and on Intel's with AVX512_FP16 (Xeons since
    Sapphire Rapids); so are the results of mixprec_scaler_unscale and mixprec_dequantize. On those of Intel's alone that
    goes for the model in an optimiser's step, and for mixprec_quantize to bytes, too.
-   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE. */
+   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE (n above SIZE_MAX / 8, for all arrays but those of GEMM
+   and layers). */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
 
 /* The same with options; NULL means none. With .scale, dst[i] = round(src[i] * scale): the product is formed in fp32
    (in f64 when src is f64) with one rounding of its own, which is exact for powers of two within range, then narrowed;
-   equal types are then rounded too, not copied (a scale of 1 is no scale); an overflowing product counts as Inf.
-   MIXPREC_OVERFLOW_SATURATE replaces Inf by the largest finite number of any other dst type, f64 and f32 included. With
-   MIXPREC_ROUND_STOCHASTIC element i uses mixprec_random_bits(seed, offset + i). Also: MIXPREC_ERR_ROUND,
-   MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf, negative), MIXPREC_ERR_ISA. */
+   equal types are then rounded too, not copied (a scale of 1 is no scale); an overflowing product counts as Inf. The
+   product itself is rounded to nearest even whatever .round says: which rounds it once more, where dst_type is
+   narrower. MIXPREC_OVERFLOW_SATURATE replaces Inf by the largest finite number of any other dst type, f64 and f32
+   included. With MIXPREC_ROUND_STOCHASTIC element i uses mixprec_random_bits(seed, offset + i). Also:
+   MIXPREC_ERR_ROUND, MIXPREC_ERR_OVERFLOW, MIXPREC_ERR_SCALE (NaN, Inf, negative), MIXPREC_ERR_ISA. */
 MIXPREC_API mixprec_status mixprec_convert_ex(void *dst, mixprec_dtype dst_type, const void *src,
                                               mixprec_dtype src_type, size_t n, const mixprec_convert_options *options);
 
 /* Looks at src[0 .. n), after options->scale, as mixprec_convert_ex would narrow it to dtype `to`, and fills *stats:
    how many elements are too large, vanish or become subnormal, and the error. One pass, nothing but *stats is written.
-   The sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a
-   group are added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then
-   lanes i and i + 16 are, which are added to 16 sums in f64, group by group; then sums i and i + 8 are added, i and
-   i + 4, and so on. From f64, and in a group whose largest finite magnitude is neither zero nor in [2^-48, 2^60),
+   The sums have the same bits on every path: element i is in lane i % 32 of group i / 256. A lane's squares of a group
+   are added in order in fp32, each with one rounding, fma(x, x, sum) (x - q is rounded to fp32, too); then lane i + 16
+   is added to lane i, in fp32, and that to sum i of 16 in f64, group by group; then sums i and i + 8 are added, i and i
+   + 4, and so on. From f64, and in a group whose largest finite magnitude is neither zero nor in [2^-48, 2^60),
    elements are squared in f64 instead and added one by one to sum i % 16. `to` is any dtype but f64. Options as for
-   mixprec_convert_ex, and NULL; the overflow policy is ignored. Errors as for mixprec_convert_ex. */
+   mixprec_convert_ex, and NULL; the overflow policy must be one, and is ignored. Errors as for mixprec_convert_ex. */
 MIXPREC_API mixprec_status mixprec_stats(mixprec_statistics *stats, const void *src, mixprec_dtype src_type, size_t n,
                                          mixprec_dtype to, const mixprec_convert_options *options);
 #endif
@@ -1483,9 +1487,10 @@ MIXPREC_API int mixprec_native_available(mixprec_dtype a_type, mixprec_dtype b_t
 /* Weights that are used again and again can be packed once: then .b = packed and .packed_size = its bytes; .ldb is
    ignored, .trans_b only tells how .scale_b lies, there is no .stride_b or .b_array, and the result has the same bits.
    16-bit elements stay 16 bits wide, fp8 becomes bf16, f32 and f64 stay. A packed matrix serves any m, alpha, epilogue
-   and dtype of A (f64: f64), on the instruction set it was packed for (.isa; for a file that goes to other machines do
-   not leave that to MIXPREC_ISA_AUTO), in this process or after a trip through a file; it holds no pointers. Its head
-   is checked (MIXPREC_ERR_PACKED), the elements are not. With MIXPREC_NO_STDLIB it needs a workspace
+   and dtype of A (f64: f64), on the instruction set it was packed for, or one with panels as wide (.isa; for a file
+   that goes to other machines do not leave that to MIXPREC_ISA_AUTO), in this process or after a trip through a file;
+   it holds no pointers, is only read, and may be shared and mapped. Its head is checked (MIXPREC_ERR_PACKED), with the
+   version of the layout in it; the elements are not. With MIXPREC_NO_STDLIB it needs a workspace
    (MIXPREC_ERR_WORKSPACE).
 
    mixprec_gemm_pack_b_size: bytes of the packed form of B, from n, k, b_type and isa. mixprec_gemm_pack_b: writes it,
@@ -1521,35 +1526,47 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_init(mixprec_delayed_scaling 
 /* Once a step, after the tensor was quantised with scaling->scale and its amax is known (for a tensor held in parts:
    the largest of their amaxes): enters amax in the history, and computes the scale for the next step: max / a *
    2^-margin, where a is the maximum of the history, this amax included (NaN in it is passed over unless all is NaN), or
-   this amax. The largest fp32 number when that overflows, 2^-126 when it underflows; the scale stays when a is 0, Inf
-   or NaN. The history moves on unless amax is 0. An Inf thus keeps the scale until it has left the history: do not call
-   this after a step that was skipped. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE when a field makes no
-   sense. */
+   this amax; signs do not count. The largest fp32 number when that overflows, 2^-126 when it underflows; the scale
+   stays when a is 0, Inf or NaN. The history moves on unless amax is 0. An Inf thus keeps the scale until it has left
+   the history: do not call this after a step that was skipped. MIXPREC_ERR_NULL; MIXPREC_ERR_DTYPE, MIXPREC_ERR_RANGE
+   when a field makes no sense. */
 MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scaling *scaling, float amax);
 
 /* Narrows a matrix (f32, f16, bf16, e4m3 or e5m2) to a dtype of mixprec_scale_of_amax with one scale for each block:
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
-   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL;
-   dst = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex
-   take. NaN stays NaN where dst_type has it. Inf saturates. With either in a block, and no *scale, s is 1; *amax then
-   is NaN or Inf. What GEMM does not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after
-   mixprec_convert to f16 or bf16, which is exact. The MX formats have blocks of 1 x 32 and powers of two, which
-   mixprec_convert makes E8M0, exactly; these never saturate, as those of the OCP specification's conversion (MX v1.0,
-   6.3) may.
+   its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL; dst
+   = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex take.
+   With scales_given s = fp32(1 / scale) instead, the largest fp32 number for one of 0. NaN stays NaN where dst_type has
+   it. Inf saturates. With either in a block whose scale is found here, s is 1; *amax then is NaN or Inf. What GEMM does
+   not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after mixprec_convert to f16 or bf16, which is
+   exact.
+
+   The MX formats have blocks of 1 x 32 and powers of two, which mixprec_convert makes E8M0, exactly. These never
+   saturate, as those of the OCP specification's conversion (MX v1.0, 6.3) may: 2^(floor(log2(amax)) - emax), to be
+   given. int8 here is whole numbers, MXINT8's elements are 2^-6 of that: its scale is 2^6 times ours. NVFP4 has blocks
+   of 1 x 16 of e2m1, scales in e4m3, and a scale t = amax / (6 * 448) for all the tensor. Find scales, narrow them, and
+   quantise once more with what they have become:
+
+       mixprec_quantize(&d);                                                           fp32 scales, amax
+       how.overflow = MIXPREC_OVERFLOW_SATURATE, how.scale = 1 / t;
+       mixprec_convert_ex(codes, MIXPREC_E4M3, scales, MIXPREC_F32, blocks, &how);     what is kept of them
+       how.scale = t;
+       mixprec_convert_ex(scales, MIXPREC_F32, codes, MIXPREC_E4M3, blocks, &how);
+       d.scales_given = 1, mixprec_quantize(&d);
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
    *desc is not kept. dst, scales and amax must not overlap src nor each other, gaps between rows included:
    MIXPREC_ERR_OVERLAP. Also:
    MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE, MIXPREC_ERR_ROUND,
-   MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive), MIXPREC_ERR_RANGE (.scale with more
-   than one block). */
+   MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive; one of those given NaN, Inf or
+   negative), MIXPREC_ERR_RANGE (.scale with more than one block, or with scales_given). */
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
    even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL and NULL
    values meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
-   MIXPREC_ERR_SCALE when a scale is not finite and positive. */
+   MIXPREC_ERR_SCALE when a scale is NaN, Inf or negative. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
                                               const mixprec_scales *scales);
@@ -1607,7 +1624,7 @@ MIXPREC_API int mixprec_scaler_update(mixprec_scaler *scaler);
        mixprec_sum_squares(&squares, grad16, MIXPREC_F16, n);         for each tensor; add them up
        inverse = mixprec_inverse_scale(scaler.scale);
        norm = mixprec_gradient_norm(squares, inverse);
-       scaler.found_inf |= mixprec_found_inf(squares);
+       scaler.found_inf |= mixprec_found_inf(norm);
        if (mixprec_scaler_update(&scaler)) {
            adam.step++;
            mixprec_adam_step(&adam, &parameter, inverse, mixprec_clip_coefficient(norm, 1.0), 0);    for each tensor
@@ -1620,11 +1637,10 @@ MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
 
 /* (float)(1.0 / scale), as mixprec_scaler_unscale has it. */
 MIXPREC_API float mixprec_inverse_scale(float scale);
-/* Is a sum of squares, hence an element of what was summed, Inf or NaN? 1 or 0. With a scale below 1, which repeated
-   overflow leads to, finite gradients of f32 and bf16 may overflow in the step that unscales them: their norm, from
-   mixprec_gradient_norm, is then more than fp32 holds, and the step is to be skipped as well. */
-MIXPREC_API int mixprec_found_inf(double sum_squares);
-/* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. */
+/* Is a norm, or a sum of squares, Inf or NaN, hence an element of what was summed? 1 or 0. */
+MIXPREC_API int mixprec_found_inf(double norm);
+/* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. Inf where fp32 cannot hold it: with a scale
+   below 1, which repeated overflow leads to, finite gradients may overflow in the step that unscales them. */
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
 /* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative, whatever
    the norm: no clipping. Else NaN when either is, or both are infinite. */
@@ -1665,9 +1681,10 @@ MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mix
    MIXPREC_ERR_SIZE, MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
 
-/* The learning rate of a step, counted from 0: rises as peak * step / warmup_steps, then falls as least + (peak -
-   least) (1 + cos(pi (step - warmup_steps) / (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR",
-   arXiv:1608.03983); after warm-up, least from total_steps on. The same bits everywhere. */
+/* The learning rate of a step, counted from 0 (which with warm-up has a rate of 0; .step of an optimiser begins with
+   1): rises as peak * step / warmup_steps, then falls as least + (peak - least) (1 + cos(pi (step - warmup_steps) /
+   (total_steps - warmup_steps))) / 2 (Loshchilov, Hutter, "SGDR", arXiv:1608.03983); after warm-up, least from
+   total_steps on. The same bits everywhere. */
 MIXPREC_API double mixprec_warmup_cosine(double peak, double least, uint64_t warmup_steps, uint64_t total_steps,
                                          uint64_t step);
 #endif
@@ -1693,15 +1710,18 @@ MIXPREC_API mixprec_status mixprec_policy_parse(mixprec_policy *policy, const ch
 MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const mixprec_policy *policy);
 
 /* What torch.autocast does with an operation on a GPU, by its name in PyTorch's documentation or in ATen: "linear",
-   "softmax", "LSTMCell", "lstm_cell". The suffix of an overload, as in "pow.Tensor_Scalar", is ignored. Operations that
-   autocast does not touch are unlisted: in-place ones ("addmm_"), too, and binary_cross_entropy, which it refuses. Its
-   lists for CPUs differ in grid_sampler, which is in fp32 there, and in operations that only one of the two has. */
+   "softmax", "LSTMCell", "lstm_cell", but not by a module's, such as "Linear". The suffix of an overload, as in
+   "pow.Tensor_Scalar", is ignored. Operations that autocast does not touch are unlisted: in-place ones ("addmm_"), too,
+   and binary_cross_entropy, which it refuses. Its lists for CPUs differ in grid_sampler, which is in fp32 there, and in
+   operations that only one of the two has. The lists are those of PyTorch 2.12, the first with rms_norm among them (in
+   fp32). */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation);
 
 /* The dtype in which an operation runs, whose widest input has the dtype `widest` (where f16 meets bf16: f32). By the
-   lists, f64 stays f64, and low precision is .compute; what is promoted becomes at least .compute, or .output where
-   .compute is fp8, and f32 where `widest` is another type of the same size as that. A layer may have a policy of its
-   own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
+   lists, f64 stays f64, and low precision is .compute (fp8 for recurrent cells and attention, too, which
+   TransformerEngine leaves in bf16: give these a policy of their own); what is promoted becomes at least .compute, or
+   .output where .compute is fp8, and f32 where `widest` is another type of the same size as that. A layer may have a
+   policy of its own. MIXPREC_NONE for NULL and for dtypes that a policy cannot have. */
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest);
 #endif
@@ -1722,13 +1742,13 @@ MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item
 /* Reads what was saved into the items, which must have the same names, kinds, dtypes and lengths in the same order, and
    delayed scaling the same history lengths. The whole stream is read and checked before any data is written, and then
    read again: nothing is half loaded, unless `read` fails only then, or gives other bytes. Bytes that follow the
-   checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint; MIXPREC_ERR_VERSION: of a later version;
+   checkpoint are ignored. MIXPREC_ERR_FORMAT: not a checkpoint; MIXPREC_ERR_VERSION: of another version;
    MIXPREC_ERR_TRUNCATED; MIXPREC_ERR_CHECKSUM; MIXPREC_ERR_MISMATCH: other items than these. Also those of saving. */
 MIXPREC_API mixprec_status mixprec_checkpoint_load(const mixprec_checkpoint_item *items, size_t count,
                                                    mixprec_read read, void *context);
 
 /* For memory: context is a mixprec_buffer. Writes all n bytes after those that are `used`, or none where they do not
-   fit; reads from anywhere in the `size` bytes, as many as there are. */
+   fit; reads from anywhere in the `size` bytes, as many as there are. NULL is no buffer, and not looked for. */
 MIXPREC_API size_t mixprec_buffer_write(void *buffer, const void *bytes, size_t n);
 MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *bytes, size_t n);
 #endif
@@ -1819,8 +1839,8 @@ MIXPREC_API mixprec_status mixprec_layer_norm(void *y, mixprec_dtype y_type, flo
                                               double epsilon);
 
 /* From the same x, gamma, mean and rstd: dx, and dgamma += sum dy (x - mean) rstd, dbeta += sum dy over the rows, in
-   f32. Each of dx, dgamma and dbeta may be NULL (dx_type is looked at all the same): threads that share the rows pass
-   NULL for the sums, which one call adds. */
+   f32. Each of dx, dgamma and dbeta may be NULL: threads that share the rows pass NULL for the sums, which one call
+   adds. */
 MIXPREC_API mixprec_status mixprec_layer_norm_backward(void *dx, mixprec_dtype dx_type, float *dgamma, float *dbeta,
                                                        const void *dy, mixprec_dtype dy_type, const void *x,
                                                        mixprec_dtype x_type, const void *gamma,
@@ -13535,11 +13555,14 @@ static float mixprec_quant_max_(mixprec_dtype type) {
     return mixprec_f32_from_bits_(mixprec_widen_(layout->max_code, layout));
 }
 
+/* The largest number for Inf; x >= 0. */
+MIXPREC_INLINE float mixprec_at_most_finite_(float x) {
+    return mixprec_f32_bits_(x) < 0x7F800000u ? x : mixprec_f32_from_bits_(0x7F7FFFFFu);
+}
 /* max / amax rounded to fp32 (once more, which for a quotient of fp32 numbers changes nothing), at least 2^-126; Inf
    becomes the largest number. amax is finite and positive. */
 MIXPREC_INLINE float mixprec_quant_ratio_(double max, float amax) {
-    uint32_t bits = mixprec_f32_bits_(mixprec_to_f32_(max / (double)amax));
-    bits = bits < 0x7F800000u ? bits : 0x7F7FFFFFu;
+    const uint32_t bits = mixprec_f32_bits_(mixprec_at_most_finite_(mixprec_to_f32_(max / (double)amax)));
     return mixprec_f32_from_bits_(bits > 0x00800000u ? bits : 0x00800000u);
 }
 
@@ -13553,22 +13576,23 @@ MIXPREC_NOINLINE_ float mixprec_scale_of_amax_run_(float amax, float max, int po
 
 MIXPREC_NOINLINE_ void mixprec_delayed_scaling_run_(mixprec_delayed_scaling *s, float amax) {
     const float two = mixprec_f32_from_bits_((uint32_t)(127 - s->margin) << 23); /* 2^-margin */
-    float *history = s->history, largest = amax;
-    uint32_t bits;
+    const uint32_t now = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
+    float *history = s->history;
+    uint32_t largest = now;
     size_t i;
     for (i = 1; i < s->history_length && !s->most_recent; i++) {
         /* NaN never is the larger one, and gives way to any number. */
-        uint32_t kept = mixprec_f32_bits_(largest) & 0x7FFFFFFFu, other = mixprec_f32_bits_(history[i]) & 0x7FFFFFFFu;
-        if (kept > 0x7F800000u || (other <= 0x7F800000u && other > kept))
-            largest = history[i];
+        uint32_t other = mixprec_f32_bits_(history[i]) & 0x7FFFFFFFu;
+        if (largest > 0x7F800000u || (other <= 0x7F800000u && other > largest))
+            largest = other;
     }
-    bits = mixprec_f32_bits_(amax) & 0x7FFFFFFFu;
-    if (mixprec_is_positive_(largest))
-        s->scale = mixprec_quant_ratio_((double)mixprec_quant_max_(s->dtype) * (double)two, largest);
-    if (bits && s->history_length > 1) {
+    if (mixprec_is_positive_(mixprec_f32_from_bits_(largest)))
+        s->scale =
+            mixprec_quant_ratio_((double)mixprec_quant_max_(s->dtype) * (double)two, mixprec_f32_from_bits_(largest));
+    if (now && s->history_length > 1) {
         for (i = 1; i + 1 < s->history_length; i++)
             history[i] = history[i + 1];
-        history[s->history_length - 1] = amax;
+        history[s->history_length - 1] = mixprec_f32_from_bits_(now);
     }
     history[0] = 0;
 }
@@ -13639,6 +13663,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
     const size_t block_rows = d->scale ? 1 : d->block_rows;
     const size_t strip = mixprec_strip_() / mixprec_size_of_(src_type);
     const size_t block_columns = d->scale ? strip : d->block_columns;
+    const int fits = !d->scale && !d->scales_given; /* found here, scales take the largest number to max at most */
     const size_t most = mixprec_min_((strip - 1) / block_columns + 1, MIXPREC_BLOCK_);
     /* Strips of fp4 begin with a byte. */
     const size_t blocks_wide = d->dst_type == MIXPREC_E2M1 && most * block_columns % 2 ? most + 1 : most;
@@ -13663,6 +13688,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                 d->scale ? d->scales : d->scales + s.row / block_rows * d->scales_ld + s.first / block_columns;
             uint32_t strip_largest = 0;
             size_t blocks, i, fused = 0, done = 0;
+            int beyond = 0;
             s.width = d->columns - s.first;
             if ((s.width - 1) / block_columns >= blocks_wide)
                 s.width = blocks_wide * block_columns;
@@ -13678,22 +13704,26 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
             }
             if (!d->scale || d->amax)
                 mixprec_quant_amax_(&s, d->scale ? fused : 0);
-            if (kernels->block_scales && !d->scale && blocks >= 8) {
+            if (kernels->block_scales && fits && blocks >= 8) {
                 done = blocks / 8 * 8;
                 kernels->amax(&strip_largest, s.amax, MIXPREC_F32, done, done);
                 kernels->block_scales(s.factors, scales, s.amax, done, max, d->power_of_two);
             }
             for (i = done; i < blocks; i++) {
                 strip_largest = s.amax[i] > strip_largest ? s.amax[i] : strip_largest;
-                if (!d->scale)
+                if (fits)
                     s.factors[i] = mixprec_block_scale_(mixprec_f32_from_bits_(s.amax[i]), max, d->power_of_two);
-                scales[i] = mixprec_quotient_f32_(1, s.factors[i]); /* a loop of 1 / x -ffast-math only estimates */
+                if (d->scales_given) /* quotients by a function: a loop of 1 / x -ffast-math only estimates */
+                    s.factors[i] = mixprec_at_most_finite_(mixprec_quotient_f32_(1, scales[i]));
+                else
+                    scales[i] = mixprec_quotient_f32_(1, s.factors[i]);
+                if (!fits &&
+                    (double)mixprec_f32_from_bits_(s.amax[i]) * (double)s.factors[i] > (double)max * (33.0 / 32))
+                    beyond = 1;
             }
             largest = strip_largest > largest ? strip_largest : largest;
-            /* What the kernel promises; a scale found here gives it to numbers. */
-            if (strip_largest >= 0x7F800000u ||
-                (d->scale &&
-                 (double)mixprec_f32_from_bits_(strip_largest) * (double)*d->scale > (double)max * (33.0 / 32)))
+            /* What the kernel promises. */
+            if (strip_largest >= 0x7F800000u || beyond)
                 fused = 0;
             else if (fused && !d->scale)
                 mixprec_quant_fused_(&s, fused, NULL);
@@ -14219,7 +14249,10 @@ MIXPREC_NOINLINE_ double mixprec_warmup_cosine_run_(double peak, double least, u
 }
 
 MIXPREC_NOINLINE_ double mixprec_gradient_norm_run_(double sum_squares, float inverse_scale) {
-    return mixprec_times_(mixprec_sqrt_f64_(sum_squares), (double)inverse_scale);
+    const double norm = mixprec_times_(mixprec_sqrt_f64_(sum_squares), (double)inverse_scale);
+    const uint64_t bits = mixprec_f64_bits_(norm), most = 0x47EFFFFFE0000000u /* of fp32 */,
+                   inf = (uint64_t)0x7FF << 52;
+    return bits > most && bits < inf ? mixprec_f64_from_bits_(inf) : norm;
 }
 
 MIXPREC_NOINLINE_ float mixprec_clip_run_(double norm, double max_norm) {
@@ -14264,7 +14297,7 @@ static mixprec_dtype mixprec_policy_dtype_(const char *text, size_t length) {
                                                                     : MIXPREC_NONE;
 }
 
-/* The first of the names above: what jmp prints. */
+/* The name that jmp prints. */
 static const char *mixprec_policy_name_(mixprec_dtype dtype) {
     switch (dtype) {
     case MIXPREC_F32: return "full";
@@ -14292,7 +14325,7 @@ static int mixprec_policy_is_sound_(const mixprec_policy *p) {
 
 /* The stream, little-endian:
      8 bytes   0x89 "MIXP" 0x0D 0x0A 0x1A: not text, and damaged by whatever changes line ends
-     u32       version, 1
+     u32       version, 2
      u32       number of items
      u64       bytes in all
      items:    u32 length of the name, the name, u32 kind, u32 dtype, u64 n, the data
@@ -14315,16 +14348,18 @@ typedef struct mixprec_stream_ {
     unsigned char bytes[MIXPREC_STREAM_BYTES_]; /* saving: what waits to be written */
 } mixprec_stream_;
 
-/* For each step, the hash is a bijection of the word, and of the hash before: a change within one word is always found,
-   any other all but once in 2^64. n may leave a part of a word, only at the end; zeros fill it up. */
+/* The step of MurmurHash64A (Appleby, 2011), a bijection of the word, and of the hash before: a change within one word
+   is always found. Words are mixed before they meet the hash, so that what is simple in one, such as another sign, is
+   not undone by what is simple in the next. n may leave a part of a word, only at the end; zeros fill it up. */
 static uint64_t mixprec_hash_(uint64_t hash, const unsigned char *bytes, size_t n) {
+    const uint64_t odd = 0xC6A4A7935BD1E995u;
     size_t i, j;
     for (i = 0; i < n; i += 8) {
         uint64_t word = 0;
         for (j = 0; j < 8 && i + j < n; j++)
             word |= (uint64_t)bytes[i + j] << 8 * j;
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u; /* odd */
-        hash ^= hash >> 32;
+        word *= odd;
+        hash = (hash ^ (word ^ word >> 47) * odd) * odd;
     }
     return hash;
 }
@@ -14474,9 +14509,10 @@ static void mixprec_walk_(mixprec_stream_ *s, const mixprec_checkpoint_item *ite
 }
 
 static uint64_t mixprec_checkpoint_bytes_(const mixprec_checkpoint_item *items, size_t count) {
-    static const mixprec_stream_ none = MIXPREC_ZERO_;
-    mixprec_stream_ s = none;
+    mixprec_stream_ s;
     s.mode = MIXPREC_COUNT_;
+    s.offset = 0;
+    s.status = MIXPREC_OK;
     mixprec_walk_(&s, items, count);
     return MIXPREC_HEADER_BYTES_ + s.offset + 8;
 }
@@ -14529,7 +14565,7 @@ static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t coun
             return MIXPREC_ERR_FORMAT;
     if (got != sizeof header)
         return MIXPREC_ERR_TRUNCATED;
-    if (mixprec_little_(header + 8, 4) != 1)
+    if (mixprec_little_(header + 8, 4) != 2)
         return MIXPREC_ERR_VERSION;
     total = mixprec_little_(header + 16, 8);
     if (total < MIXPREC_HEADER_BYTES_ + 8)
@@ -17441,6 +17477,17 @@ static mixprec_status mixprec_check_blocks_(size_t rows, size_t columns, size_t 
                                columns ? (columns - 1) / *block_columns + 1 : 0, ld, MIXPREC_F32, bytes);
 }
 
+/* Is every scale of a matrix that is not empty finite, and not negative? */
+static int mixprec_are_block_scales_(const float *values, size_t ld, size_t rows, size_t columns, size_t block_rows,
+                                     size_t block_columns) {
+    size_t i, j;
+    for (i = 0; i <= (rows - 1) / block_rows; i++)
+        for (j = 0; j <= (columns - 1) / block_columns; j++)
+            if (mixprec_f32_bits_(values[i * ld + j]) >= 0x7F800000u)
+                return 0;
+    return 1;
+}
+
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
     const mixprec_kernels_ *kernels;
     mixprec_quantize_desc d;
@@ -17467,6 +17514,8 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
         return status;
     if (d.scale && (d.block_rows < d.rows || d.block_columns < d.columns))
         return MIXPREC_ERR_RANGE;
+    if (d.scale && d.scales_given)
+        return MIXPREC_ERR_RANGE;
     if (d.scale && !mixprec_is_scale_(*d.scale))
         return MIXPREC_ERR_SCALE;
     if (d.rows && d.columns && (!d.src || !d.dst || !d.scales))
@@ -17479,6 +17528,9 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
         mixprec_overlap_(d.amax, amax_bytes, d.dst, dst_bytes) ||
         mixprec_overlap_(d.amax, amax_bytes, d.scales, scale_bytes))
         return MIXPREC_ERR_OVERLAP;
+    if (d.scales_given && d.rows && d.columns &&
+        !mixprec_are_block_scales_(d.scales, d.scales_ld, d.rows, d.columns, d.block_rows, d.block_columns))
+        return MIXPREC_ERR_SCALE;
     if (d.scale) { /* it may be one of the outputs */
         scale = *d.scale;
         d.scale = &scale;
@@ -17494,7 +17546,7 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
                                               const mixprec_scales *scales) {
     static const mixprec_scales none = MIXPREC_ZERO_;
     mixprec_scales s = scales ? *scales : none;
-    size_t src_bytes, dst_bytes, scale_bytes, i, j;
+    size_t src_bytes, dst_bytes, scale_bytes;
     mixprec_status status;
     mixprec_fp_ environment;
     if (!mixprec_is_tensor_type_(dst_type) || !mixprec_f32_bits_(mixprec_quant_max_(src_type)))
@@ -17513,10 +17565,8 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
     if (mixprec_overlap_(dst, dst_bytes, src, src_bytes) ||
         (s.values && mixprec_overlap_(dst, dst_bytes, s.values, scale_bytes)))
         return MIXPREC_ERR_OVERLAP;
-    for (i = 0; i <= (rows - 1) / s.block_rows && s.values; i++)
-        for (j = 0; j <= (columns - 1) / s.block_columns; j++)
-            if (!mixprec_is_positive_(s.values[i * s.ld + j]))
-                return MIXPREC_ERR_SCALE;
+    if (s.values && !mixprec_are_block_scales_(s.values, s.ld, rows, columns, s.block_rows, s.block_columns))
+        return MIXPREC_ERR_SCALE;
     environment = mixprec_fp_begin_();
     mixprec_dequantize_run_(mixprec_kernels_of_(MIXPREC_ISA_AUTO), dst, dst_type, dst_ld, src, src_type, src_ld, rows,
                             columns, &s);
@@ -17555,8 +17605,8 @@ MIXPREC_API float mixprec_inverse_scale(float scale) {
     return x;
 }
 
-MIXPREC_API int mixprec_found_inf(double sum_squares) {
-    return (mixprec_f64_bits_(sum_squares) >> 52 & 0x7FFu) == 0x7FFu;
+MIXPREC_API int mixprec_found_inf(double norm) {
+    return (mixprec_f64_bits_(norm) >> 52 & 0x7FFu) == 0x7FFu;
 }
 
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale) {
@@ -17801,7 +17851,7 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
 }
 
 /* The lists of PyTorch's documentation (docs/source/amp.md, "CUDA Op-Specific Behavior") and of what it registers
-   (aten/src/ATen/autocast_mode.h), which has names of its own. */
+   (aten/src/ATen/autocast_mode.h; rms_norm: pull request 174824), which has names of its own. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
     static const char low[] =
         " GRUCell LSTMCell RNNCell __matmul__ _convolution _scaled_dot_product_flash_attention "
@@ -17816,7 +17866,7 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
         "cumprod cumsum dist erfinv exp expm1 frobenius_norm group_norm hinge_embedding_loss huber_loss kl_div "
         "l1_loss layer_norm linalg_matrix_norm linalg_vector_norm log log10 log1p log2 log_softmax logsumexp "
         "margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss native_layer_norm nll_loss "
-        "nll_loss2d norm normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rsqrt sinh "
+        "nll_loss2d norm normalize nuclear_norm pdist poisson_nll_loss pow prod reciprocal renorm rms_norm rsqrt sinh "
         "smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss upsample_bicubic2d "
         "upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d "
         "upsample_trilinear3d ";
@@ -17884,7 +17934,7 @@ MIXPREC_API mixprec_status mixprec_checkpoint_save(const mixprec_checkpoint_item
     s.fill = 0;
     s.status = MIXPREC_OK;
     mixprec_expect_bytes_(&s, mixprec_magic_, sizeof mixprec_magic_);
-    mixprec_expect_(&s, 1, 4);
+    mixprec_expect_(&s, 2, 4);
     mixprec_expect_(&s, count, 4);
     mixprec_expect_(&s, mixprec_checkpoint_bytes_(items, count), 8);
     mixprec_walk_(&s, items, count);

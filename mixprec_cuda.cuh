@@ -227,8 +227,8 @@ mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, 
 
 /* For an optimiser that reads gradients still multiplied by the scaler's scale, *norm being their norm:
    *inverse_scale = mixprec_inverse_scale(scale), 1 without a scaler; *clip = mixprec_clip_coefficient(*norm *
-   *inverse_scale, max_norm); found_inf of the scaler is set when *norm is Inf or NaN. clip, inverse_scale and scaler
-   may be NULL. */
+   *inverse_scale, max_norm); found_inf of the scaler is set when *norm is Inf or NaN, or *norm * *inverse_scale more
+   than fp32 holds. clip, inverse_scale and scaler may be NULL. */
 mixprec_status mixprec_cuda_clip_coefficient(float *clip, float *inverse_scale, const float *norm, double max_norm,
                                              mixprec_scaler *scaler, mixprec_cuda_stream stream);
 
@@ -1776,12 +1776,14 @@ MIXPREC_CUDA_DEV_ float mixprec_cuda_clip_of_(double norm, double max_norm) {
 }
 static __global__ void mixprec_cuda_clip_coefficient_(float *clip, float *inverse_scale, const float *norm,
                                                       double max_norm, mixprec_scaler *scaler) {
-    float inverse = scaler ? mixprec_cuda_div_(1.0f, scaler->scale) : 1.0f, all = *norm;
+    const float inverse = scaler ? mixprec_cuda_div_(1.0f, scaler->scale) : 1.0f;
+    const double unscaled = __dmul_rn(mixprec_cuda_f64_(*norm), mixprec_cuda_f64_(inverse));
+    const uint64_t most = 0x47EFFFFFE0000000u; /* of fp32 */
     if (inverse_scale)
         *inverse_scale = inverse;
     if (clip)
-        *clip = mixprec_cuda_clip_of_(__dmul_rn(mixprec_cuda_f64_(all), mixprec_cuda_f64_(inverse)), max_norm);
-    if (scaler && (mixprec_cuda_bits_(all) & 0x7FFFFFFFu) >= 0x7F800000u)
+        *clip = mixprec_cuda_clip_of_(unscaled, max_norm);
+    if (scaler && (mixprec_cuda_bits64_(unscaled) & ~((uint64_t)1 << 63)) > most)
         scaler->found_inf = 1;
 }
 

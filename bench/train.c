@@ -773,7 +773,7 @@ static void update(run *r, int step) {
         if (r->mode->scaling != UNSCALED) {
             double squares;
             check(mixprec_sum_squares(&squares, t->grad, t->grad_type, t->n));
-            r->scaler.found_inf |= mixprec_found_inf(squares);
+            r->scaler.found_inf |= mixprec_found_inf(mixprec_gradient_norm(squares, inverse));
         }
     }
     if (r->mode->scaling != UNSCALED && !mixprec_scaler_update(&r->scaler)) {

@@ -136,8 +136,9 @@ static void mend(size_t size) {
         word = 0;
         for (j = 0; j < 8 && i + j < size - 8; j++)
             word += (uint64_t)stream[i + j] << 8 * j;
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
+        word = word * 0xC6A4A7935BD1E995u;
+        word = (word ^ word >> 47) * 0xC6A4A7935BD1E995u;
+        hash = (hash ^ word) * 0xC6A4A7935BD1E995u;
     }
     for (i = 0; i < 8; i++)
         stream[size - 8 + i] = (unsigned char)(hash >> 8 * i);

@@ -148,6 +148,40 @@ static void test_damage(void) {
     check_refused(3, MIXPREC_ERR_FORMAT, "foreign and short", 0);
 }
 
+static void flip(size_t bit) {
+    bytes[bit / 8] = (unsigned char)(bytes[bit / 8] ^ 1 << bit % 8);
+}
+
+/* Signs of neighbouring floats, every choice of twelve, and every two bits of two words: what a hash may undo in one word
+   that it made of another. */
+static void test_damage_of_words(void) {
+    static run_state from;
+    size_t size, first, i, j;
+    unsigned signs;
+    fill(&from, 1);
+    size = save(&from);
+    first = size / 16 * 64; /* as a bit */
+    for (signs = 1; signs < 4096; signs++) {
+        for (i = 0; i < 12; i++)
+            if (signs >> i & 1)
+                flip(first + 32 * i + 31);
+        check_refused(size, MIXPREC_ERR_CHECKSUM, "signs", signs);
+        for (i = 0; i < 12; i++)
+            if (signs >> i & 1)
+                flip(first + 32 * i + 31);
+    }
+    for (i = 0; i < 128; i++)
+        for (j = i + 1; j < 128; j++) {
+            if (test_quick && (i * 128 + j) % 7)
+                continue;
+            flip(first + i);
+            flip(first + j);
+            check_refused(size, MIXPREC_ERR_CHECKSUM, "two bits", i * 128 + j);
+            flip(first + i);
+            flip(first + j);
+        }
+}
+
 static void test_mismatch(void) {
     static run_state from, to, before;
     mixprec_buffer buffer;
@@ -194,8 +228,9 @@ static uint64_t checksum(const unsigned char *stream, size_t n) {
         uint64_t word = 0;
         for (j = 8; j--;)
             word = word << 8 | (i + j < n ? stream[i + j] : 0);
-        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 32;
+        word = word * 0xC6A4A7935BD1E995u;
+        word = (word ^ word >> 47) * 0xC6A4A7935BD1E995u;
+        hash = (hash ^ word) * 0xC6A4A7935BD1E995u;
     }
     return hash;
 }
@@ -203,7 +238,7 @@ static uint64_t checksum(const unsigned char *stream, size_t n) {
 /* The format is the same for ever, and on every machine. */
 static void test_format(void) {
     static const unsigned char
-        want[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 1,    0,    0,    0,    2,    0,    0,
+        want[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 2,    0,    0,    0,    2,    0,    0,
                   0,    89,  0,   0,   0,   0,    0,    0,    0, /* header */
                   1,    0,   0,   0,   'w', 0,    0,    0,    0,    4,    0,    0,    0,    3,    0,
                   0,    0,   0,   0,   0,   0,    0x80, 0x3F, 0x00, 0xC0, 0x22, 0x11, /* bf16 */
@@ -256,7 +291,7 @@ static void want_item(const char *name, uint64_t kind, mixprec_dtype dtype, uint
 }
 
 static void test_format_of_records(void) {
-    static const unsigned char head[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 1, 0, 0, 0, ITEMS, 0, 0, 0};
+    static const unsigned char head[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 2, 0, 0, 0, ITEMS, 0, 0, 0};
     static run_state s;
     mixprec_buffer buffer;
     uint64_t bytes_in_all;
@@ -586,6 +621,7 @@ int main(int argc, char **argv) {
     TEST("checkpoint: the bytes of the format", test_format)
     TEST("checkpoint: the bytes of every kind of record", test_format_of_records)
     TEST("checkpoint: truncated, damaged, foreign", test_damage)
+    TEST("checkpoint: damage of several words", test_damage_of_words)
     TEST("checkpoint: other items than were saved", test_mismatch)
     TEST("checkpoint: a checksum of less than the items", test_short_total)
     TEST("checkpoint: streams that end early, in many pieces", test_streams)

@@ -499,6 +499,13 @@ static void test_preparation(void) {
         CHECK(float_bits(mixprec_inverse_scale(scales[i])) == float_bits((float)(1.0 / (double)scales[i])),
               "1 / %g: %a", (double)scales[i], (double)mixprec_inverse_scale(scales[i]));
     CHECK(mixprec_gradient_norm(9, 0.25f) == 0.75, "norm");
+    for (i = 0; i < 3; i++) { /* just what fp32 holds, more, and what the scale makes of it */
+        const float most = i == 2 ? 0x1p127f : FLT_MAX, inverse = i == 2 ? 2 : 1;
+        const double square = (double)most * (double)most * (i == 1 ? 1 + 0x1p-20 : 1);
+        const double norm = mixprec_gradient_norm(square, inverse);
+        CHECK(i ? norm == HUGE_VAL : norm == (double)FLT_MAX, "norm %zu: %a", i, norm);
+    }
+    CHECK(isnan(mixprec_gradient_norm((double)NAN, 1)) && isnan(mixprec_gradient_norm(-1, 1)), "norm NaN");
     CHECK(mixprec_clip_coefficient(0.5, 1) == 1 && mixprec_clip_coefficient(2, 1) == (float)(1 / (2 + 1e-6)) &&
               mixprec_clip_coefficient(1e9, 0.3) == (float)(0.3 / (1e9 + 1e-6)) && mixprec_clip_coefficient(0, 1) == 1,
           "coefficients");

@@ -99,6 +99,7 @@ static void test_operations(void) {
                 {"addmm_", MIXPREC_AUTOCAST_UNLISTED},
                 {"relu", MIXPREC_AUTOCAST_UNLISTED},
                 {"batch_norm", MIXPREC_AUTOCAST_UNLISTED},
+                {"rms_norm", MIXPREC_AUTOCAST_F32}, /* newer than the table: pytorch pull request 174824 */
                 {"", MIXPREC_AUTOCAST_UNLISTED},
                 {"conv", MIXPREC_AUTOCAST_UNLISTED},
                 {"linear ", MIXPREC_AUTOCAST_UNLISTED},

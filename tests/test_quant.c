@@ -61,6 +61,8 @@ static void test_history(void) {
         for (j = 0; j < 3; j++)
             CHECK(mixprec_delayed_scaling_update(&s, amaxes[i][j]) == MIXPREC_OK, "update");
         CHECK(s.scale == 224, "case %zu: scale %g", i, (double)s.scale);
+        CHECK(mixprec_delayed_scaling_update(&s, -7) == MIXPREC_OK && s.scale == 64, "-7: scale %g", (double)s.scale);
+        CHECK(history[3] == 7, "-7: history %g", (double)history[3]);
     }
 }
 
@@ -126,7 +128,7 @@ static void fill(const mixprec_quantize_desc *d, uint64_t seed, int special) {
     }
 }
 
-/* The contract, element by element. */
+/* The contract, element by element. The scales that are given are in block_scales. */
 static float oracle(const mixprec_quantize_desc *d, void *codes, float *block_scales) {
     size_t br = d->block_rows ? d->block_rows : d->rows, bc = d->block_columns ? d->block_columns : d->columns;
     size_t src_ld = d->src_ld ? d->src_ld : d->columns, dst_ld = d->dst_ld ? d->dst_ld : ld_of(d->dst_type, d->columns),
@@ -145,8 +147,13 @@ static float oracle(const mixprec_quantize_desc *d, void *codes, float *block_sc
                 }
             if (!(amax <= largest))
                 largest = isnan(largest) ? largest : amax;
-            scale = d->scale ? *d->scale : mixprec_scale_of_amax((float)amax, d->dst_type, d->power_of_two);
-            block_scales[bi * scales_ld + bj] = 1.0f / scale;
+            if (d->scales_given) {
+                const float given = block_scales[bi * scales_ld + bj];
+                scale = given > 1 / FLT_MAX ? 1.0f / given : FLT_MAX;
+            } else {
+                scale = d->scale ? *d->scale : mixprec_scale_of_amax((float)amax, d->dst_type, d->power_of_two);
+                block_scales[bi * scales_ld + bj] = 1.0f / scale;
+            }
             for (i = bi * br; i < d->rows && i < (bi + 1) * br; i++)
                 for (j = bj * bc; j < d->columns && j < (bj + 1) * bc; j++) {
                     double x = mixprec_decode(code_at(d->src, d->src_type, i * src_ld + j), d->src_type);
@@ -165,12 +172,16 @@ static int is_nan_code(uint32_t code, mixprec_dtype type) {
     return isnan(mixprec_decode(code, type)) != 0;
 }
 
+static float given_scales[MOST];
+
 static void check_quantize(const mixprec_quantize_desc *desc) {
     mixprec_quantize_desc d = *desc;
     size_t count = sizeof dst / mixprec_dtype_size(d.dst_type) * (d.dst_type == MIXPREC_E2M1 ? 2 : 1), i, k;
     float amax, want_amax;
     memset(want, 0x5A, sizeof want);
     memset(want_scales, 0x5A, sizeof want_scales);
+    if (d.scales_given)
+        memcpy(want_scales, given_scales, sizeof scales);
     want_amax = oracle(&d, want, want_scales);
     for (k = 0; k < ISA_COUNT; k++) {
         size_t wrong = count;
@@ -181,6 +192,8 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
         amax = -1;
         memset(dst, 0x5A, sizeof dst);
         memset(scales, 0x5A, sizeof scales);
+        if (d.scales_given)
+            memcpy(scales, given_scales, sizeof scales);
         CHECK(mixprec_quantize(&d) == MIXPREC_OK, "refused: %d", (int)mixprec_quantize(&d));
         for (i = memcmp(dst, want, sizeof dst) ? 0 : count; i < count && wrong == count; i++) {
             uint32_t a = code_at(dst, d.dst_type, i), b = code_at(want, d.dst_type, i);
@@ -238,6 +251,83 @@ static void test_given_scale(void) {
                 fill(&d, i, (int)((s + t) % 2));
                 check_quantize(&d);
             }
+}
+
+/* Scales about those that fit, so that some blocks saturate, and the extreme ones. */
+static void test_given_scales(void) {
+    static const size_t blocks[][2] = {{1, 128}, {1, 32}, {1, 16}, {128, 128}, {3, 5}, {0, 0}, {1, 0}, {1, 192}};
+    static const float extreme[] = {0, 0x1p-149f, 0x1p-128f, 0x1p-127f, FLT_MAX, 1};
+    static const float about[] = {0.5f, 0.96f, 0.99f, 1, 1.01f, 1.06f};
+    size_t b, s, t, i;
+    for (b = 0; b < COUNT_OF(blocks); b++)
+        for (s = 0; s < COUNT_OF(src_types); s++)
+            for (t = 0; t < COUNT_OF(dst_types); t++) {
+                mixprec_quantize_desc d = desc_of(b == 3 ? 130 : 4, b == 3 ? 600 : 1600, src_types[s], dst_types[t]);
+                if (test_quick && (b + s + t) % 5)
+                    continue;
+                d.block_rows = blocks[b][0];
+                d.block_columns = blocks[b][1];
+                d.round = (b + t) % 4 ? MIXPREC_ROUND_NEAREST_EVEN : MIXPREC_ROUND_UP;
+                fill(&d, b + t, (int)((s + t) % 3 == 0));
+                oracle(&d, want, given_scales);
+                for (i = 0; i < MOST; i++)
+                    given_scales[i] = (i + t) % 7 == 6
+                                          ? extreme[(i / 7 + t) % COUNT_OF(extreme)]
+                                          : given_scales[i] * about[(i + s) % (t % 2 ? 6 : 3) + (t % 2 ? 0 : 3)];
+                d.scales_given = 1;
+                check_quantize(&d);
+            }
+}
+
+/* NVFP4 as the manual has it: the scales of blocks of 16 are numbers of e4m3 times one of the tensor, and near those
+   that fit. */
+static void test_nvfp4(void) {
+    mixprec_quantize_desc d = desc_of(5, 512, MIXPREC_BF16, MIXPREC_E2M1);
+    mixprec_convert_options how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_SATURATE, 0, MIXPREC_ISA_AUTO, 0, 0};
+    mixprec_e4m3 codes[5 * 32];
+    const size_t count = sizeof codes;
+    float amax, tensor, *x;
+    size_t i;
+    fill(&d, 1, 0);
+    d.block_rows = 1;
+    d.block_columns = 16;
+    d.amax = &amax;
+    for (i = 0; i < 16; i++) { /* a block of zeros, and one that is too small for e4m3 */
+        set_code(src, d.src_type, 64 + i, 0);
+        set_code(src, d.src_type, 128 + i, (uint32_t)(0x3680 + i));
+    }
+    CHECK(mixprec_quantize(&d) == MIXPREC_OK, "scales");
+    tensor = amax / (6 * 448);
+    memcpy(want_scales, scales, count * sizeof *scales);
+    how.scale = 1 / tensor;
+    CHECK(mixprec_convert_ex(codes, MIXPREC_E4M3, scales, MIXPREC_F32, count, &how) == MIXPREC_OK, "to e4m3");
+    how.scale = tensor;
+    CHECK(mixprec_convert_ex(scales, MIXPREC_F32, codes, MIXPREC_E4M3, count, &how) == MIXPREC_OK, "and back");
+    for (i = 0; i < count; i++)
+        CHECK(i == 4 ? scales[i] > 0
+                     : fabs((double)scales[i] - (double)want_scales[i]) <=
+                           fmax((double)want_scales[i] / 16, (double)tensor * 0x1p-10) * 1.001,
+              "block %zu: %g, want about %g", i, (double)scales[i], (double)want_scales[i]);
+    CHECK(scales[8] == 0, "a block that is too small: %g", (double)scales[8]);
+    memcpy(given_scales, scales, sizeof given_scales);
+    d.scales_given = 1;
+    check_quantize(&d);
+    x = (float *)(void *)want; /* what was just compared */
+    CHECK(mixprec_quantize(&d) == MIXPREC_OK, "again");
+    {
+        mixprec_scales layout;
+        memset(&layout, 0, sizeof layout);
+        layout.values = scales;
+        layout.block_rows = 1;
+        layout.block_columns = 16;
+        CHECK(mixprec_dequantize(x, MIXPREC_F32, 0, dst, MIXPREC_E2M1, 0, 5, 512, &layout) == MIXPREC_OK, "back");
+    }
+    for (i = 0; i < 5 * 512; i++) { /* half of the largest step, and what saturates */
+        const double number = mixprec_decode(code_at(src, d.src_type, i), d.src_type),
+                     scale = (double)want_scales[i / 16];
+        CHECK(i / 16 == 8 ? x[i] == 0 : fabs((double)x[i] - number) <= scale * 1.07 + (double)tensor * 0x1p-8,
+              "element %zu: %g, want about %g", i, (double)x[i], number);
+    }
 }
 
 /* Strips of the kernels' width, the largest number of each a step further around the largest of the dtype: what is more
@@ -713,6 +803,7 @@ static void test_statuses(void) {
     BAD(d.scales = NULL, MIXPREC_ERR_NULL);
     BAD(d.scale = &one; d.block_rows = 2, MIXPREC_ERR_RANGE);
     BAD(d.scale = &one; d.block_columns = 5, MIXPREC_ERR_RANGE);
+    BAD(d.scale = &one; d.scales_given = 1, MIXPREC_ERR_RANGE);
     BAD(d.dst = src, MIXPREC_ERR_OVERLAP);
     BAD(d.scales = (float *)src + 39, MIXPREC_ERR_OVERLAP);
     BAD(d.scales = (float *)(void *)dst + 9, MIXPREC_ERR_OVERLAP);
@@ -753,8 +844,9 @@ static void test_statuses(void) {
     layout.block_rows = 1;
     layout.block_columns = 1;
     for (i = 0; i < 4; i++) {
-        values[39] = i == 0 ? 0 : i == 1 ? -1.0f : i == 2 ? NAN : HUGE_VALF;
+        values[39] = i == 0 ? -0.0f : i == 1 ? -1.0f : i == 2 ? NAN : HUGE_VALF;
         BACK(dst, MIXPREC_F32, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_SCALE);
+        BAD(d.scales_given = 1; d.scales = values; d.block_rows = d.block_columns = 1, MIXPREC_ERR_SCALE);
     }
     layout.block_columns = 2;
     layout.ld = 4;
@@ -952,6 +1044,8 @@ int main(int argc, char **argv) {
     TEST("quant: scales of nothing, of Inf and NaN, of other dtypes", test_scale_edges)
     TEST("quant: every dtype, path and shape of blocks", test_quantize)
     TEST("quant: a given scale", test_given_scale)
+    TEST("quant: given scales of blocks", test_given_scales)
+    TEST("quant: NVFP4, with scales in e4m3", test_nvfp4)
     TEST("quant: just above the largest number", test_just_above)
     TEST("quant: fp8 of every upper half of a number", test_fp8_codes)
     TEST("quant: fp8 of bf16 with one factor", test_bf16_codes)

@@ -2496,29 +2496,30 @@ static void test_norm(void) {
 
 static void test_clip_coefficient(void) {
     static const double limits[] = {1, 0.3, 1e-300, 0, -1, 1e30, HUGE_VAL, -HUGE_VAL, NAN, -NAN};
-    static const float norms[] = {0, 1e-30f, 0.7f, 3e7f, HUGE_VALF, NAN};
+    static const float norms[] = {0, 1e-30f, 0.7f, 3e7f, 3e38f, HUGE_VALF, NAN};
     float *values = (float *)memory(64);
     mixprec_scaler *scaler = (mixprec_scaler *)memory(sizeof *scaler);
     size_t n, l, s;
-    for (n = 0; n < 6; n++)
+    for (n = 0; n < 7; n++)
         for (l = 0; l < 10; l++)
-            for (s = 0; s < 5; s++) {
-                static const float scales[4] = {65536.0f, 3.0f, 0x1p127f, 0x1.fffffep126f};
-                float inverse = s < 4 ? mixprec_inverse_scale(scales[s]) : 1.0f;
+            for (s = 0; s < 6; s++) {
+                static const float scales[5] = {65536.0f, 3.0f, 0x1p127f, 0x1.fffffep126f, 0.5f};
+                float inverse = s < 5 ? mixprec_inverse_scale(scales[s]) : 1.0f;
                 float clip = mixprec_clip_coefficient((double)norms[n] * (double)inverse, limits[l]);
+                const int found = n >= 5 || (n == 4 && scales[s % 5] < 1); /* 3e38 / 0.5 */
                 mixprec_scaler_init(scaler);
-                scaler->scale = scales[s % 4];
+                scaler->scale = scales[s % 5];
                 values[0] = norms[n], values[1] = values[2] = -1;
-                OK(mixprec_cuda_clip_coefficient(values + 1, values + 2, values, limits[l], s < 4 ? scaler : NULL,
+                OK(mixprec_cuda_clip_coefficient(values + 1, values + 2, values, limits[l], s < 5 ? scaler : NULL,
                                                  NULL));
                 CHECK(same_bits(values[1], clip) && values[2] == inverse,
                       "norm %g, at most %g, scale %zu: clip %a, want %a; inverse %a, want %a", (double)norms[n],
                       limits[l], s, (double)values[1], (double)clip, (double)values[2], (double)inverse);
-                CHECK(scaler->found_inf == (s < 4 && n >= 4), "norm %g: found_inf %d", (double)norms[n],
+                CHECK(scaler->found_inf == (s < 5 && found), "norm %g: found_inf %d", (double)norms[n],
                       (int)scaler->found_inf);
                 scaler->found_inf = 0;
                 OK(mixprec_cuda_clip_coefficient(NULL, NULL, values, limits[l], scaler, NULL));
-                CHECK(scaler->found_inf == (n >= 4), "norm %g alone: found_inf %d", (double)norms[n],
+                CHECK(scaler->found_inf == found, "norm %g alone: found_inf %d", (double)norms[n],
                       (int)scaler->found_inf);
             }
     release(values);
