@@ -2281,6 +2281,18 @@ MIXPREC_INLINE int mixprec_is_f32_or_16_bits_(mixprec_dtype type) {
     return type == MIXPREC_F32 || type == MIXPREC_F16 || type == MIXPREC_BF16;
 }
 
+/* For vectors of mixprec_random_words_: what is added to the two words before the first round and after every fourth. */
+MIXPREC_NOINLINE_ void mixprec_random_keys_(uint32_t keys[12], uint64_t seed) {
+    uint32_t key[3], step;
+    key[0] = (uint32_t)seed;
+    key[1] = (uint32_t)(seed >> 32);
+    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
+    for (step = 0; step <= 5; step++) {
+        keys[2 * step] = key[step % 3];
+        keys[2 * step + 1] = key[(step + 1) % 3] + step;
+    }
+}
+
 /* How narrowed values are rounded; index is that of the first element in the stochastic stream. */
 typedef struct mixprec_how_ {
     mixprec_round round;
@@ -2288,6 +2300,8 @@ typedef struct mixprec_how_ {
     uint64_t seed, index;
     int around; /* may the values be written around the caches? They begin a line; `fence` is called afterwards. */
 } mixprec_how_;
+#define MIXPREC_NEAREST_                                                                                               \
+    { MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0 }
 
 /* The unit that vector kernels work in, and elements that pass through a buffer on the stack at a time: where there is
    little to do for each, more of them, for the calls themselves take some 50 cycles. */
@@ -4326,19 +4340,16 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
 /* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time,
    for each round waits for the one before it. */
 typedef struct mixprec_random_avx2_ {
-    __m256i key[12]; /* what is added to the two words before the first round and after every fourth */
+    __m256i key[12]; /* of mixprec_random_keys_ */
 } mixprec_random_avx2_;
 
 MIXPREC_AVX2_ static mixprec_random_avx2_ mixprec_random_of_avx2_(uint64_t seed) {
     mixprec_random_avx2_ random;
-    uint32_t key[3], step;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
-    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (step = 0; step <= 5; step++) {
-        random.key[2 * step] = _mm256_set1_epi32((int)key[step % 3]);
-        random.key[2 * step + 1] = _mm256_set1_epi32((int)(key[(step + 1) % 3] + step));
-    }
+    uint32_t keys[12];
+    int i;
+    mixprec_random_keys_(keys, seed);
+    for (i = 0; i < 12; i++)
+        random.key[i] = _mm256_set1_epi32((int)keys[i]);
     return random;
 }
 
@@ -4348,8 +4359,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_rotate_avx2_(__m256i x, cons
     return _mm256_or_si256(_mm256_slli_epi32(x, left), _mm256_srli_epi32(x, 32 - left));
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
-                                                                uint64_t index) {
+MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_random64_avx2_(__m256i words[8], const mixprec_random_avx2_ *random,
+                                                            uint64_t index) {
     const __m256i top = _mm256_set1_epi32((int)0x80000000u);
     const uint64_t counter = index >> 1;
     const __m256i from = _mm256_set1_epi32((int)(uint32_t)counter);
@@ -6907,19 +6918,16 @@ typedef struct mixprec_random_avx512_ {
 
 MIXPREC_AVX512_ static mixprec_random_avx512_ mixprec_random_of_avx512_(uint64_t seed) {
     mixprec_random_avx512_ random;
-    uint32_t key[3], step;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
-    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (step = 0; step <= 5; step++) {
-        random.key[2 * step] = _mm512_set1_epi32((int)key[step % 3]);
-        random.key[2 * step + 1] = _mm512_set1_epi32((int)(key[(step + 1) % 3] + step));
-    }
+    uint32_t keys[12];
+    int i;
+    mixprec_random_keys_(keys, seed);
+    for (i = 0; i < 12; i++)
+        random.key[i] = _mm512_set1_epi32((int)keys[i]);
     return random;
 }
 
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void
-mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random, uint64_t index) {
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_random128_avx512_(__m512i words[8], const mixprec_random_avx512_ *random,
+                                                                 uint64_t index) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i low_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i high_half = _mm512_add_epi32(low_half, _mm512_set1_epi32(8));
@@ -10175,18 +10183,14 @@ MIXPREC_FORCE_INLINE_ void mixprec_store_nearest_neon_(void *dst, mixprec_dtype 
    round waits for the one before it. */
 static void mixprec_randoms_neon_(uint32_t *words, uint64_t seed, uint64_t index, size_t n) {
     static const uint32_t first[4] = {0, 1, 2, 3};
-    uint32_t key[3];
-    uint32x4_t keys[12]; /* what is added to the two words before the first round and after every fourth */
+    uint32_t key[12];
+    uint32x4_t keys[12];
     uint32_t step;
     size_t i;
     int j;
-    key[0] = (uint32_t)seed;
-    key[1] = (uint32_t)(seed >> 32);
-    key[2] = 0x1BD11BDAu ^ key[0] ^ key[1];
-    for (step = 0; step <= 5; step++) {
-        keys[2 * step] = vdupq_n_u32(key[step % 3]);
-        keys[2 * step + 1] = vdupq_n_u32(key[(step + 1) % 3] + step);
-    }
+    mixprec_random_keys_(key, seed);
+    for (j = 0; j < 12; j++)
+        keys[j] = vdupq_n_u32(key[j]);
     for (i = 0; i < n; i += 32) {
         const uint64_t counter = (index + i) >> 1;
         const uint32x4_t from = vdupq_n_u32((uint32_t)counter), upper = vdupq_n_u32((uint32_t)(counter >> 32));
@@ -11752,7 +11756,7 @@ static void mixprec_tally_squares_(double *lanes, float *single, double *x) {
 static void mixprec_tally_unit_(const mixprec_kernels_ *kernels, mixprec_tally_ *t, const double *wide,
                                 const float *single, size_t count, mixprec_dtype to, const mixprec_how_ *how,
                                 float *sums) {
-    static const mixprec_how_ exact = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0};
+    static const mixprec_how_ exact = MIXPREC_NEAREST_;
     /* Magnitudes as bits: -ffast-math cannot assume NaN away. */
     const uint64_t infinity = (uint64_t)0x7FF << 52, magnitude_of = ~((uint64_t)1 << 63);
     const uint64_t max = mixprec_f32_bits_to_f64_bits_((uint32_t)t->max);
@@ -13739,7 +13743,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
 MIXPREC_NOINLINE_ void mixprec_dequantize_run_(const mixprec_kernels_ *kernels, void *dst, mixprec_dtype dst_type,
                                                size_t dst_ld, const void *src, mixprec_dtype src_type, size_t src_ld,
                                                size_t rows, size_t columns, const mixprec_scales *scales) {
-    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0};
+    static const mixprec_how_ how = MIXPREC_NEAREST_;
     const size_t size = mixprec_size_of_(dst_type);
     const int around = mixprec_streams_(kernels, rows * (mixprec_bytes_of_(src_type, columns) + columns * size));
     const size_t most = around ? MIXPREC_BLOCK_ : MIXPREC_LONG_BLOCK_;
@@ -14598,8 +14602,7 @@ static mixprec_status mixprec_checkpoint_verify_(mixprec_stream_ *s, size_t coun
 /* Bits do not depend on contraction: wherever a product meets a sum, both factors are floats in f64, so that the
    product is exact, or MIXPREC_PRODUCT_ and mixprec_times_ keep them apart. */
 
-/* How results are narrowed: nearest even, IEEE overflow. */
-static const mixprec_how_ mixprec_nearest_ = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0};
+static const mixprec_how_ mixprec_nearest_ = MIXPREC_NEAREST_; /* how results are narrowed */
 
 /* A tensor as a layer reads or writes it, block by block. */
 typedef struct mixprec_tensor_ {
@@ -16833,7 +16836,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_run_on_stack_(mixprec_gemm_job_ *job) {
 #define MIXPREC_HAS_AT_ONCE_ 1
 /* Where s->t is NULL, the sums wait on the stack to become c_type. */
 MIXPREC_NOINLINE_ void mixprec_small_run_on_stack_(mixprec_small_ *s, void *c, mixprec_dtype c_type) {
-    static const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0};
+    static const mixprec_how_ how = MIXPREC_NEAREST_;
     double buffer[MIXPREC_GEMM_STACK / 8 + 2 * MIXPREC_ALIGN_ / 8];
     char *at = mixprec_line_(buffer);
     float *const sums = (float *)(void *)(at + s->b_bytes + s->a_bytes + s->chunk_bytes);
@@ -17063,7 +17066,7 @@ MIXPREC_NOINLINE_ void mixprec_gemm_pack_b_run_(const mixprec_kernels_ *kernels,
     mixprec_dtype stored = mixprec_packed_type_(d->b_type);
     int along = d->trans_b == MIXPREC_NO_TRANS, wide = d->b_type == MIXPREC_F64;
     size_t width = mixprec_packed_width_(kernels, d->b_type), bytes = mixprec_size_of_(stored), j, p, depth;
-    const mixprec_how_ how = {MIXPREC_ROUND_NEAREST_EVEN, MIXPREC_OVERFLOW_IEEE, 0, 0, 0}; /* of exact conversions */
+    const mixprec_how_ how = MIXPREC_NEAREST_; /* of exact conversions */
     for (j = 0; j < d->n; j += width)
         for (p = 0; p < d->k; p += depth) {
             union {
@@ -17850,6 +17853,14 @@ MIXPREC_API mixprec_status mixprec_policy_print(char *text, size_t size, const m
     return MIXPREC_OK;
 }
 
+/* Without the suffix of an overload. */
+static size_t mixprec_operation_length_(const char *operation) {
+    size_t length = 0;
+    while (operation[length] && operation[length] != '.')
+        length++;
+    return length;
+}
+
 /* The lists of PyTorch's documentation (docs/source/amp.md, "CUDA Op-Specific Behavior") and of what it registers
    (aten/src/ATen/autocast_mode.h; rms_norm: pull request 174824), which has names of its own. */
 MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
@@ -17872,9 +17883,7 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
         "upsample_trilinear3d ";
     static const char promote[] =
         " addcdiv addcmul atan2 bilinear cross dot grid_sample grid_sampler index_put scatter_add tensordot vdot ";
-    size_t length = 0;
-    while (operation && operation[length] && operation[length] != '.')
-        length++;
+    const size_t length = operation ? mixprec_operation_length_(operation) : 0;
     return mixprec_in_list_(low, operation, length)       ? MIXPREC_AUTOCAST_LOW
            : mixprec_in_list_(f32, operation, length)     ? MIXPREC_AUTOCAST_F32
            : mixprec_in_list_(promote, operation, length) ? MIXPREC_AUTOCAST_PROMOTE
@@ -17883,17 +17892,17 @@ MIXPREC_API mixprec_autocast mixprec_autocast_of(const char *operation) {
 
 MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy, const char *operation,
                                                    mixprec_dtype widest) {
-    static const char norms[] = " batch_norm native_batch_norm cudnn_batch_norm group_norm native_group_norm"
-                                " instance_norm layer_norm native_layer_norm rms_norm ";
     static const char batch_norm[] = " batch_norm native_batch_norm cudnn_batch_norm ";
+    static const char other_norms[] =
+        " group_norm native_group_norm instance_norm layer_norm native_layer_norm rms_norm ";
     mixprec_dtype least; /* of what is promoted */
-    size_t length = 0;
+    size_t length;
     if (!policy || !operation || !mixprec_policy_is_sound_(policy) || !mixprec_is_compute_type_(widest))
         return MIXPREC_NONE;
-    while (operation[length] && operation[length] != '.') /* the suffix of an overload */
-        length++;
+    length = mixprec_operation_length_(operation);
     if (!policy->per_operation)
-        return policy->f32_norms && mixprec_in_list_(policy->f32_norms == 1 ? batch_norm : norms, operation, length)
+        return (policy->f32_norms && mixprec_in_list_(batch_norm, operation, length)) ||
+                       (policy->f32_norms == 2 && mixprec_in_list_(other_norms, operation, length))
                    ? MIXPREC_F32
                    : policy->compute;
     if (widest == MIXPREC_F64)
