@@ -100,6 +100,14 @@ static void TEST_PRINTF_ test_fail_(const char *file, int line, const char *form
 }
 #define CHECK(condition, ...) (test_now.checks++, (condition) ? (void)0 : test_fail_(__FILE__, __LINE__, __VA_ARGS__))
 
+/* A call that returns a status, or another whole number: it is made once, so what is printed is what was compared. */
+#define CHECK_STATUS(what, call, want) test_status_(__FILE__, __LINE__, what, (int)(call), (int)(want))
+static void TEST_UNUSED_ test_status_(const char *file, int line, const char *what, int got, int want) {
+    test_now.checks++;
+    if (got != want)
+        test_fail_(file, line, "%s: got %d, want %d", what, got, want);
+}
+
 static int TEST_UNUSED_ test_summary(void) {
     printf("%d passed, %d failed, %d skipped\n", test_passed, test_failed, test_skipped);
     return test_failed != 0;

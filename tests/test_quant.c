@@ -194,7 +194,7 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
         memset(scales, 0x5A, sizeof scales);
         if (d.scales_given)
             memcpy(scales, given_scales, sizeof scales);
-        CHECK(mixprec_quantize(&d) == MIXPREC_OK, "refused: %d", (int)mixprec_quantize(&d));
+        CHECK_STATUS("quantize", mixprec_quantize(&d), MIXPREC_OK);
         for (i = memcmp(dst, want, sizeof dst) ? 0 : count; i < count && wrong == count; i++) {
             uint32_t a = code_at(dst, d.dst_type, i), b = code_at(want, d.dst_type, i);
             if (a != b && !(is_nan_code(a, d.dst_type) && is_nan_code(b, d.dst_type)))
@@ -779,7 +779,8 @@ static void test_statuses(void) {
 #define BAD(change, status)                                                                                            \
     d = good;                                                                                                          \
     change;                                                                                                            \
-    CHECK(mixprec_quantize(&d) == (status) && UNTOUCHED, "line %d: %d", __LINE__, (int)mixprec_quantize(&d))
+    CHECK_STATUS(#change, mixprec_quantize(&d), status);                                                               \
+    CHECK(UNTOUCHED, "%s: wrote", #change)
     CHECK(mixprec_quantize(NULL) == MIXPREC_ERR_NULL, "NULL");
     for (i = 0; i < COUNT_OF(bad_src); i++) {
         BAD(d.src_type = bad_src[i], MIXPREC_ERR_DTYPE);
@@ -822,9 +823,11 @@ static void test_statuses(void) {
     for (i = 0; i < 40; i++)
         values[i] = 1;
 #define BACK(out, out_type, out_ld, in, in_type, in_ld, rows, columns, status)                                         \
-    CHECK(mixprec_dequantize(out, out_type, out_ld, in, in_type, in_ld, rows, columns, &layout) == (status) &&         \
-              UNTOUCHED,                                                                                               \
-          "line %d", __LINE__)
+    do {                                                                                                               \
+        CHECK_STATUS("dequantize",                                                                                     \
+                     mixprec_dequantize(out, out_type, out_ld, in, in_type, in_ld, rows, columns, &layout), status);   \
+        CHECK(UNTOUCHED, "dequantize: wrote");                                                                         \
+    } while (0)
     BACK(dst, MIXPREC_F64, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_DTYPE);
     BACK(dst, MIXPREC_I8, 0, src, MIXPREC_E4M3, 0, 4, 10, MIXPREC_ERR_DTYPE);
     BACK(dst, MIXPREC_F32, 0, src, MIXPREC_F32, 0, 4, 10, MIXPREC_ERR_DTYPE);

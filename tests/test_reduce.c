@@ -427,7 +427,10 @@ static void test_statuses(void) {
     size_t i;
     memset(&u, 0, sizeof u);
 #define REFUSED(call, status)                                                                                          \
-    CHECK((call) == (status) && result == 42 && result2 == 43 && amax == 42 && finite == 42, #call ": %d", (int)(call))
+    do {                                                                                                               \
+        CHECK_STATUS(#call, call, status);                                                                             \
+        CHECK(result == 42 && result2 == 43 && amax == 42 && finite == 42, "%s: wrote", #call);                        \
+    } while (0)
     for (i = 0; i < 5; i++) {
         REFUSED(mixprec_sum(&result, u.x, bad[i], 8), MIXPREC_ERR_DTYPE);
         REFUSED(mixprec_dot(&result, u.x, MIXPREC_F32, u.x, bad[i], 8), MIXPREC_ERR_DTYPE);

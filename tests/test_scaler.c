@@ -733,8 +733,7 @@ static void test_statuses(void) {
     before = s;
 #define REFUSED(call, status)                                                                                          \
     do {                                                                                                               \
-        int got = call;                                                                                                \
-        CHECK(got == -(int)(status), "%s: got %d, want %d", #call, got, -(int)(status));                               \
+        CHECK_STATUS(#call, call, -(int)(status));                                                                     \
         CHECK(!memcmp(&s, &before, sizeof s), "%s: the scaler changed", #call);                                        \
         CHECK(!memcmp(memory, saved, sizeof memory), "%s: dst or grad changed", #call);                                \
     } while (0)
@@ -777,7 +776,7 @@ static void test_check(void) {
     do {                                                                                                               \
         mixprec_scaler_init(&s);                                                                                       \
         s.field = value;                                                                                               \
-        CHECK(mixprec_scaler_check(&s) == want, "." #field " = " #value ": got %d", (int)mixprec_scaler_check(&s));    \
+        CHECK_STATUS("." #field " = " #value, mixprec_scaler_check(&s), want);                                         \
     } while (0)
     WITH(scale, 0, MIXPREC_ERR_SCALE);
     WITH(scale, -1, MIXPREC_ERR_SCALE);
