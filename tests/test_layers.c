@@ -1742,76 +1742,81 @@ static void spoil_rows(tensor *t, size_t rows, size_t columns) {
     }
 }
 
-/* Every loop that is compiled more than once, run on `kernels` with the same random shapes, dtypes and codes: Inf and
-   NaN too, at odd addresses. Loops over single elements get `wild`, of which a part is Inf in most rows. */
-static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
-    static tensor x, wild, dy, gamma, out;
-    static float sums[2][MOST], statistics[2][64], losses[64];
-    uint64_t hash = seed;
-    mixprec_tensor_ X, WILD, DY, GAMMA, OUT;
-    mixprec_softmax_ softmax;
-    mixprec_norm_ norms;
+/* What the kernels of a path are given, the same on each path, and the hash of all that they give. Loops over single
+   elements get `wild`, of which a part is Inf in most rows. */
+typedef struct path_run {
+    const mixprec_kernels_ *kernels;
+    tensor x, wild, dy, gamma, out;
+    size_t rows, columns;
     int32_t valid[64], targets[64];
-    size_t rows, columns, n, i;
+    float sums[2][MOST];
+    uint64_t hash;
+} path_run;
+
+static mixprec_tensor_ on_path(const path_run *run, tensor *t) {
+    mixprec_tensor_ view;
+    view.kernels = run->kernels;
+    view.data = (char *)memory(t);
+    view.type = t->type;
+    return view;
+}
+
+static void hash_out(path_run *run) {
+    size_t i;
+    for (i = 0; i < run->out.n; i++) { /* a NaN is a NaN */
+        uint32_t code = code_at(&run->out, i);
+        code = isnan(mixprec_decode(code, run->out.type)) ? 0 : code;
+        run->hash = hash_numbers(run->hash, &code, 1, 4);
+    }
+}
+
+static void hash_floats(path_run *run, const float *x, size_t n) {
+    size_t i;
+    for (i = 0; i < n; i++)
+        run->hash = isnan(x[i]) ? run->hash : hash_numbers(run->hash, &x[i], 1, 4);
+}
+
+static void hash_activations(path_run *run) {
+    const mixprec_tensor_ out = on_path(run, &run->out), wild = on_path(run, &run->wild), dy = on_path(run, &run->dy);
     int kind;
-    random_state = seed;
-    rows = 1 + random_u32() % 5;
-    columns = 1 + random_u32() % (seed % 2 ? 70 : 700);
-    n = rows * columns;
-    fill(&x, dtypes[random_u32() % DTYPE_COUNT], n, seed % 3 ? 3 : 60);
-    fill(&dy, dtypes[random_u32() % DTYPE_COUNT], n, 1);
-    fill(&gamma, dtypes[random_u32() % DTYPE_COUNT], columns, 1);
-    shape(&out, dtypes[random_u32() % DTYPE_COUNT], n);
-    memset(sums, 0, sizeof sums);
-    for (i = 0; i < rows; i++) {
-        valid[i] = (int32_t)(random_u32() % (columns + 1));
-        targets[i] = (int32_t)(random_u32() % (columns + 1)) - 1;
-    }
-    wild = x;
-    if (x.type == MIXPREC_F32)
-        for (i = 0; i < n; i++) /* every magnitude */
-            if (random_u32() % 4 == 0)
-                set_code(&wild, i, random_u32() % 8 ? random_u32() & 0xDFFFFFFF : 0x7F800000 | random_u32() << 31);
-    spoil_rows(&x, rows, columns);
-#define AS(tensor_, t)                                                                                                 \
-    tensor_.kernels = kernels;                                                                                         \
-    tensor_.data = (char *)memory(&t);                                                                                 \
-    tensor_.type = t.type
-    AS(X, x);
-    AS(WILD, wild);
-    AS(DY, dy);
-    AS(GAMMA, gamma);
-    AS(OUT, out);
-#define ADD_OUT                                                                                                        \
-    for (i = 0; i < n; i++) { /* a NaN is a NaN */                                                                     \
-        uint32_t code = code_at(&out, i);                                                                              \
-        code = isnan(mixprec_decode(code, out.type)) ? 0 : code;                                                       \
-        hash = hash_numbers(hash, &code, 1, 4);                                                                        \
-    }
     for (kind = 0; kind <= (int)MIXPREC_ACTIVATION_TANH; kind++) {
-        mixprec_activate_run_(OUT, NULL, WILD, n, (mixprec_activation)kind);
-        ADD_OUT
-        mixprec_activate_run_(OUT, &DY, WILD, n, (mixprec_activation)kind);
-        ADD_OUT
+        mixprec_activate_run_(out, NULL, wild, run->out.n, (mixprec_activation)kind);
+        hash_out(run);
+        mixprec_activate_run_(out, &dy, wild, run->out.n, (mixprec_activation)kind);
+        hash_out(run);
     }
+}
+
+static void hash_softmax(path_run *run) {
+    mixprec_softmax_ softmax;
+    float losses[64];
+    int kind;
     for (kind = 0; kind < 4; kind++) { /* softmax, its logarithm, with a mask, cross-entropy */
         memset(&softmax, 0, sizeof softmax);
-        softmax.x = X;
-        softmax.y = OUT;
-        softmax.rows = rows;
-        softmax.columns = columns;
+        softmax.x = on_path(run, &run->x);
+        softmax.y = on_path(run, &run->out);
+        softmax.rows = run->rows;
+        softmax.columns = run->columns;
         softmax.logarithm = kind == 1;
-        softmax.valid = kind == 2 ? valid : NULL;
-        softmax.targets = kind == 3 ? targets : NULL;
+        softmax.valid = kind == 2 ? run->valid : NULL;
+        softmax.targets = kind == 3 ? run->targets : NULL;
         softmax.losses = kind == 3 ? losses : NULL;
         softmax.scale = kind == 3 ? 0.3 : 1;
-        mixprec_softmax_run_(kernels, &softmax);
-        ADD_OUT
+        mixprec_softmax_run_(run->kernels, &softmax);
+        hash_out(run);
     }
-    for (i = 0; i < rows; i++)
-        hash = isnan(losses[i]) ? hash : hash_numbers(hash, &losses[i], 1, 4);
-    mixprec_softmax_backward_run_(kernels, OUT, DY, X, valid, rows, columns);
-    ADD_OUT
+    hash_floats(run, losses, run->rows);
+    mixprec_softmax_backward_run_(run->kernels, softmax.y, on_path(run, &run->dy), softmax.x, run->valid, run->rows,
+                                  run->columns);
+    hash_out(run);
+}
+
+static void hash_norms(path_run *run) {
+    const size_t rows = run->rows, columns = run->columns;
+    float statistics[2][64];
+    mixprec_norm_ norms;
+    int kind;
+    memset(run->sums, 0, sizeof run->sums);
     for (kind = 0; kind < 4; kind++) { /* of rows, of rows by RMS, of channels, of channels with one pixel */
         size_t parameters = kind == 3 ? columns : kind == 2 ? rows : columns;
         if (kind == 3 && columns > 64)
@@ -1822,41 +1827,80 @@ static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
             mixprec_norm_channels_(&norms, kind == 2 ? 1 : rows, kind == 2 ? rows : columns, kind == 2 ? columns : 1);
         norms.centred = kind != 1;
         norms.epsilon = 1e-5;
-        norms.x = X;
-        norms.y = norms.dx = OUT;
-        norms.dy = DY;
-        norms.gamma = norms.beta = GAMMA;
+        norms.x = on_path(run, &run->x);
+        norms.y = norms.dx = on_path(run, &run->out);
+        norms.dy = on_path(run, &run->dy);
+        norms.gamma = norms.beta = on_path(run, &run->gamma);
         norms.mean = statistics[0];
         norms.rstd = statistics[1];
-        mixprec_norm_run_(kernels, &norms);
-        ADD_OUT
-        norms.dgamma = sums[0];
-        norms.dbeta = sums[1];
-        mixprec_norm_backward_run_(kernels, &norms);
-        ADD_OUT
-        for (i = 0; i < parameters; i++)
-            hash = isnan(sums[0][i]) ? hash : hash_numbers(hash, &sums[0][i], 1, 4);
-        hash = isnan(sums[1][0]) ? hash : hash_numbers(hash, sums[1], parameters, 4);
+        mixprec_norm_run_(run->kernels, &norms);
+        hash_out(run);
+        norms.dgamma = run->sums[0];
+        norms.dbeta = run->sums[1];
+        mixprec_norm_backward_run_(run->kernels, &norms);
+        hash_out(run);
+        hash_floats(run, run->sums[0], parameters);
+        if (!isnan(run->sums[1][0]))
+            run->hash = hash_numbers(run->hash, run->sums[1], parameters, 4);
     }
-    mixprec_dropout_run_(kernels, OUT, DY, n, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
-    ADD_OUT
-    mixprec_bias_run_(kernels, OUT, WILD, GAMMA, rows, columns);
-    ADD_OUT
-    memset(sums, 0, sizeof sums);
-    mixprec_add_rows_run_(kernels, sums[0], DY, NULL, rows, columns - columns / 2, columns);
+}
+
+/* Dropout, bias, embedding, convolution. */
+static void hash_rest(path_run *run, uint32_t seed) {
+    const mixprec_tensor_ out = on_path(run, &run->out), wild = on_path(run, &run->wild), dy = on_path(run, &run->dy);
+    const size_t rows = run->rows, columns = run->columns;
+    int32_t targets[64];
+    size_t i;
+    mixprec_dropout_run_(run->kernels, out, dy, rows * columns, 0.3f, seed, ((uint64_t)seed << 32) - (seed & 511));
+    hash_out(run);
+    mixprec_bias_run_(run->kernels, out, wild, on_path(run, &run->gamma), rows, columns);
+    hash_out(run);
+    memset(run->sums, 0, sizeof run->sums);
+    mixprec_add_rows_run_(run->kernels, run->sums[0], dy, NULL, rows, columns - columns / 2, columns);
     for (i = 0; i < rows; i++)
         targets[i] = (int32_t)(i % 3) - 1;
-    mixprec_add_rows_run_(kernels, sums[0], DY, targets, rows, columns, columns);
-    mixprec_conv_bias_gradient_run_(sums[1], DY, 0, rows, columns);
-    hash = hash_numbers(hash, sums, sizeof sums / 4, 4);
-    if (x.type == MIXPREC_F32 && rows > 1 && columns > 1) {
+    mixprec_add_rows_run_(run->kernels, run->sums[0], dy, targets, rows, columns, columns);
+    mixprec_conv_bias_gradient_run_(run->sums[1], dy, 0, rows, columns);
+    run->hash = hash_numbers(run->hash, run->sums, sizeof run->sums / 4, 4);
+    if (run->x.type == MIXPREC_F32 && rows > 1 && columns > 1) {
         const mixprec_conv2d layer = {1, 1, 1, columns, 1, 1, 2, 1, 1, 1, 1, 0, 0};
-        mixprec_conv_bias_run_(kernels, OUT, 0, (const float *)memory(&wild), DY, rows, columns);
-        ADD_OUT
-        mixprec_col2im_run_(kernels, &layer, OUT, 0, (const float *)memory(&wild), 1, columns - 1);
-        ADD_OUT
+        mixprec_conv_bias_run_(run->kernels, out, 0, (const float *)memory(&run->wild), dy, rows, columns);
+        hash_out(run);
+        mixprec_col2im_run_(run->kernels, &layer, out, 0, (const float *)memory(&run->wild), 1, columns - 1);
+        hash_out(run);
     }
-    return hash;
+}
+
+/* Every loop that is compiled more than once, run on `kernels` with the same random shapes, dtypes and codes: Inf and
+   NaN too, at odd addresses. */
+static uint64_t hash_on(const mixprec_kernels_ *kernels, uint32_t seed) {
+    static path_run run;
+    size_t n, i;
+    random_state = seed;
+    run.kernels = kernels;
+    run.hash = seed;
+    run.rows = 1 + random_u32() % 5;
+    run.columns = 1 + random_u32() % (seed % 2 ? 70 : 700);
+    n = run.rows * run.columns;
+    fill(&run.x, dtypes[random_u32() % DTYPE_COUNT], n, seed % 3 ? 3 : 60);
+    fill(&run.dy, dtypes[random_u32() % DTYPE_COUNT], n, 1);
+    fill(&run.gamma, dtypes[random_u32() % DTYPE_COUNT], run.columns, 1);
+    shape(&run.out, dtypes[random_u32() % DTYPE_COUNT], n);
+    for (i = 0; i < run.rows; i++) {
+        run.valid[i] = (int32_t)(random_u32() % (run.columns + 1));
+        run.targets[i] = (int32_t)(random_u32() % (run.columns + 1)) - 1;
+    }
+    run.wild = run.x;
+    if (run.x.type == MIXPREC_F32)
+        for (i = 0; i < n; i++) /* every magnitude */
+            if (random_u32() % 4 == 0)
+                set_code(&run.wild, i, random_u32() % 8 ? random_u32() & 0xDFFFFFFF : 0x7F800000 | random_u32() << 31);
+    spoil_rows(&run.x, run.rows, run.columns);
+    hash_activations(&run);
+    hash_softmax(&run);
+    hash_norms(&run);
+    hash_rest(&run, seed);
+    return run.hash;
 }
 
 static void test_paths(void) {
