@@ -202,9 +202,13 @@ typedef struct bench_loop {
 
 /* ---- peers: other libraries' GEMM, layers and single numbers, when the build found them ---- */
 
+/* What a peer multiplies: anything, a matrix and a vector, a matrix and its own transpose. */
+typedef enum bench_peer_kind { BENCH_GEMM, BENCH_GEMV, BENCH_SYRK } bench_peer_kind;
+
 typedef struct bench_peer {
     const char *name, *core; /* "OpenBLAS", and which of its kernels it chose */
-    mixprec_dtype dtype;     /* of A and B; C is f64 for f64, else f32 */
+    bench_peer_kind kind;
+    mixprec_dtype dtype; /* of A and B; C is f64 for f64, else f32 */
     /* C = A op(B), rows without gaps; returns 0 when it can. The library uses bench_option.threads threads. */
     int (*gemm)(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c);
 } bench_peer;

@@ -16,7 +16,7 @@ typedef struct gemm_case {
     int streams;   /* the larger operand is read from DRAM: several copies take turns */
     int is_gram;   /* B is A; one format at a time, to save memory */
     size_t past;   /* bytes from a line of the cache to the beginning of B */
-    size_t batch;  /* products in one call, one behind the other */
+    size_t batch;  /* products in one call, one behind the other; 0: one */
 } gemm_case;
 
 /* Ways to use the library. Each but the first is a row of its own, in the cases and for the formats it is meant for. */
@@ -59,8 +59,12 @@ typedef struct gemm_operands {
 
 #define MAX_RUNS 48
 
+static size_t products_of(const gemm_case *shape) {
+    return shape->batch ? shape->batch : 1;
+}
+
 static double flops_of(const gemm_case *shape) {
-    return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k * (double)shape->batch;
+    return 2.0 * (double)shape->m * (double)shape->n * (double)shape->k * (double)products_of(shape);
 }
 
 /* Whether the table tells microseconds: milliseconds would be zeros. */
@@ -74,13 +78,13 @@ static mixprec_dtype accumulator_of(mixprec_dtype dtype) {
 
 /* Elements of all products. */
 static size_t a_count_of(const gemm_case *shape) {
-    return shape->m * shape->k * shape->batch;
+    return shape->m * shape->k * products_of(shape);
 }
 static size_t b_count_of(const gemm_case *shape) {
-    return shape->n * shape->k * shape->batch;
+    return shape->n * shape->k * products_of(shape);
 }
 static size_t c_count_of(const gemm_case *shape) {
-    return shape->m * shape->n * shape->batch;
+    return shape->m * shape->n * products_of(shape);
 }
 
 static mixprec_dtype c_type_of(mixprec_dtype dtype, gemm_variant variant) {
@@ -183,7 +187,7 @@ static void run_gemm(void *context) {
     if (run->is_triple_loop)
         triple_loop(shape, (const float *)(const void *)a, (const float *)(const void *)b, run->c);
     else if (run->peer)
-        for (i = 0; i < shape->batch; i++)
+        for (i = 0; i < products_of(shape); i++)
             run->refused |= run->peer->gemm(shape->tb, shape->m, shape->n, shape->k, a + i * a_bytes, b + i * b_bytes,
                                             (unsigned char *)run->c + i * c_bytes);
     else {
@@ -295,11 +299,11 @@ static void prepare_operands(const gemm_case *shape, mixprec_dtype dtype, const 
 
 /* Seconds that the run would take, from a small product; infinite when a peer cannot do it. */
 static double expected_seconds(const gemm_run *run) {
-    static const gemm_case small_shape = {"", "", MIXPREC_NO_TRANS, 128, 128, 128, 0, 0, 0, 0, 1};
+    static const gemm_case small_shape = {"", "", .m = 128, .n = 128, .k = 128};
     double *zeros, seconds = (double)INFINITY;
     int i;
     gemm_run small = *run;
-    if (run->peer && strchr(run->peer->name, ' ')) /* a form for few shapes: as fast as the general one, or faster */
+    if (run->peer && run->peer->kind != BENCH_GEMM) /* as fast as the general form, or faster */
         return 0;
     zeros = bench_alloc(3 * 128 * 128 * sizeof(double));
     small.shape = &small_shape;
@@ -444,6 +448,14 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     prepare_desc(&plan->runs[plan->count++]);
 }
 
+static int is_meant_for(const bench_peer *peer, const gemm_case *shape) {
+    switch (peer->kind) {
+    case BENCH_GEMV: return shape->m == 1 || shape->n == 1;
+    case BENCH_SYRK: return shape->is_gram;
+    default: return 1;
+    }
+}
+
 static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtype, const gemm_operands *operands) {
     const bench_peer *peers;
     mixprec_isa paths[4];
@@ -496,8 +508,7 @@ static void add_runs(gemm_plan *plan, const gemm_case *shape, mixprec_dtype dtyp
         run.is_triple_loop = 0;
     }
     for (peer = 0; peer < peer_count; peer++)
-        if (peers[peer].dtype == dtype && (!strstr(peers[peer].name, "gemv") || shape->m == 1 || shape->n == 1) &&
-            (!strstr(peers[peer].name, "syrk") || shape->is_gram)) {
+        if (peers[peer].dtype == dtype && is_meant_for(&peers[peer], shape)) {
             run.peer = &peers[peer];
             add_run(plan, &run, limit);
         }
@@ -584,34 +595,40 @@ double bench_published(mixprec_dtype dtype) {
     return dtype == MIXPREC_F64 ? 541 : dtype == MIXPREC_F32 ? 34.7 : dtype == MIXPREC_F16 ? 5.58 : (double)NAN;
 }
 
+/* The sizes of a case, and the name that says them. */
+#define CUBE(side) .name = #side, .m = side, .n = side, .k = side
+#define SIZES(of_m, of_n, of_k) .name = #of_m "x" #of_n "x" #of_k, .m = of_m, .n = of_n, .k = of_k
+#define GRAM(side, depth) .name = #side "x" #depth, .m = side, .n = side, .k = depth, .tb = MIXPREC_TRANS, .is_gram = 1
+
 void bench_gemm(void) {
     static const gemm_case cases[] = {
-        {"gemm", "4", MIXPREC_NO_TRANS, 4, 4, 4, 0, 0, 0, 0, 1},
-        {"gemm", "8", MIXPREC_NO_TRANS, 8, 8, 8, 0, 0, 0, 0, 1},
-        {"gemm", "16", MIXPREC_NO_TRANS, 16, 16, 16, 0, 0, 0, 0, 1},
-        {"gemm", "32", MIXPREC_NO_TRANS, 32, 32, 32, 0, 0, 0, 0, 1},
-        {"gemm", "64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0, 1},
-        {"gemm", "64-of-64", MIXPREC_NO_TRANS, 64, 64, 64, 0, 0, 0, 0, 64},
-        {"gemm", "1x64x64", MIXPREC_NO_TRANS, 1, 64, 64, 0, 0, 0, 0, 1},
-        {"gemm", "2000x16x16", MIXPREC_NO_TRANS, 2000, 16, 16, 0, 0, 0, 0, 1},
-        {"gemm", "256", MIXPREC_NO_TRANS, 256, 256, 256, 1, 0, 0, 0, 1},
-        {"gemm", "1024", MIXPREC_NO_TRANS, 1024, 1024, 1024, 1, 0, 0, 0, 1},
-        {"gemm", "2048", MIXPREC_NO_TRANS, 2048, 2048, 2048, 1, 0, 0, 0, 1},
-        {"gemm", "1023x1025x1027", MIXPREC_NO_TRANS, 1023, 1025, 1027, 0, 0, 0, 0, 1},
-        {"gemm", "2048x2048x32", MIXPREC_NO_TRANS, 2048, 2048, 32, 0, 0, 0, 0, 1},
-        {"batch", "1x4096x4096", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "1x4096x4096+16", MIXPREC_TRANS, 1, 4096, 4096, 0, 1, 0, 16, 1},  /* as malloc places large arrays */
-        {"batch", "1x4096x4096kn", MIXPREC_NO_TRANS, 1, 4096, 4096, 0, 1, 0, 0, 1}, /* B as k x n rows */
-        {"batch", "2x4096x4096", MIXPREC_TRANS, 2, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "4x4096x4096", MIXPREC_TRANS, 4, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "8x4096x4096", MIXPREC_TRANS, 8, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "16x4096x4096", MIXPREC_TRANS, 16, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "32x4096x4096", MIXPREC_TRANS, 32, 4096, 4096, 0, 1, 0, 0, 1},
-        {"batch", "4096x1x4096", MIXPREC_NO_TRANS, 4096, 1, 4096, 0, 1, 0, 0, 1}, /* a matrix times a vector */
-        {"batch", "4096x8x4096", MIXPREC_NO_TRANS, 4096, 8, 4096, 0, 1, 0, 0, 1},
-        {"gram", "1024x65536", MIXPREC_TRANS, 1024, 1024, 65536, 0, 0, 1, 0, 1},
+        {"gemm", CUBE(4)},
+        {"gemm", CUBE(8)},
+        {"gemm", CUBE(16)},
+        {"gemm", CUBE(32)},
+        {"gemm", CUBE(64)},
+        {"gemm", "64-of-64", .m = 64, .n = 64, .k = 64, .batch = 64},
+        {"gemm", SIZES(1, 64, 64)},
+        {"gemm", SIZES(2000, 16, 16)},
+        {"gemm", CUBE(256), .all_paths = 1},
+        {"gemm", CUBE(1024), .all_paths = 1},
+        {"gemm", CUBE(2048), .all_paths = 1},
+        {"gemm", SIZES(1023, 1025, 1027)},
+        {"gemm", SIZES(2048, 2048, 32)},
+        {"batch", SIZES(1, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        /* as malloc places large arrays; B as k x n rows */
+        {"batch", "1x4096x4096+16", .m = 1, .n = 4096, .k = 4096, .tb = MIXPREC_TRANS, .streams = 1, .past = 16},
+        {"batch", "1x4096x4096kn", .m = 1, .n = 4096, .k = 4096, .streams = 1},
+        {"batch", SIZES(2, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        {"batch", SIZES(4, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        {"batch", SIZES(8, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        {"batch", SIZES(16, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        {"batch", SIZES(32, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
+        {"batch", SIZES(4096, 1, 4096), .streams = 1}, /* a matrix times a vector */
+        {"batch", SIZES(4096, 8, 4096), .streams = 1},
+        {"gram", GRAM(1024, 65536)},
     };
-    static const gemm_case quick_gram = {"gram", "1024x8192", MIXPREC_TRANS, 1024, 1024, 8192, 0, 0, 1, 0, 1};
+    static const gemm_case quick_gram = {"gram", GRAM(1024, 8192)};
     const bench_peer *peers;
     int i, count = bench_peers(&peers);
     if (count) {

@@ -341,22 +341,23 @@ int bench_peers(const bench_peer **peers) {
     if (!count) {
 #ifdef BENCH_OPENBLAS
         openblas_set_num_threads(bench_option.threads);
-        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F32, openblas_f32};
-        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), MIXPREC_F64, openblas_f64};
-        list[count++] = (bench_peer){"OpenBLAS gemv", openblas_get_corename(), MIXPREC_F32, openblas_gemv};
-        list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), MIXPREC_F32, openblas_syrk};
-        list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), MIXPREC_F64, openblas_syrk_f64};
+        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), BENCH_GEMM, MIXPREC_F32, openblas_f32};
+        list[count++] = (bench_peer){"OpenBLAS", openblas_get_corename(), BENCH_GEMM, MIXPREC_F64, openblas_f64};
+        list[count++] = (bench_peer){"OpenBLAS gemv", openblas_get_corename(), BENCH_GEMV, MIXPREC_F32, openblas_gemv};
+        list[count++] = (bench_peer){"OpenBLAS syrk", openblas_get_corename(), BENCH_SYRK, MIXPREC_F32, openblas_syrk};
+        list[count++] =
+            (bench_peer){"OpenBLAS syrk", openblas_get_corename(), BENCH_SYRK, MIXPREC_F64, openblas_syrk_f64};
 #endif
 #ifdef BENCH_BLIS
         bli_thread_set_num_threads(bench_option.threads);
-        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), MIXPREC_F32, blis_f32};
-        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), MIXPREC_F64, blis_f64};
+        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), BENCH_GEMM, MIXPREC_F32, blis_f32};
+        list[count++] = (bench_peer){"BLIS", bli_arch_string(bli_arch_query_id()), BENCH_GEMM, MIXPREC_F64, blis_f64};
 #endif
 #ifdef BENCH_ONEDNN
         omp_set_num_threads(bench_option.threads);
-        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_F32, onednn_f32};
-        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_F16, onednn_f16};
-        list[count++] = (bench_peer){"oneDNN", onednn_core(), MIXPREC_BF16, onednn_bf16};
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), BENCH_GEMM, MIXPREC_F32, onednn_f32};
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), BENCH_GEMM, MIXPREC_F16, onednn_f16};
+        list[count++] = (bench_peer){"oneDNN", onednn_core(), BENCH_GEMM, MIXPREC_BF16, onednn_bf16};
 #endif
     }
     *peers = list;
