@@ -12,7 +12,7 @@ typedef struct layer_run {
     float *mean, *rstd, *sums[2], *losses;
     int32_t *targets;
     mixprec_dtype type;
-    size_t rows;
+    size_t rows, columns; /* rows of COLUMNS; columns that the layer sees */
 } layer_run;
 
 /* ---- the cases ---- */
@@ -34,8 +34,7 @@ ACTIVATION(gelu, MIXPREC_ACTIVATION_GELU)
 ACTIVATION(gelu_tanh, MIXPREC_ACTIVATION_GELU_TANH)
 ACTIVATION(silu, MIXPREC_ACTIVATION_SILU)
 ACTIVATION(tanh, MIXPREC_ACTIVATION_TANH)
-CASE(softmax, mixprec_softmax(OUT, X, run->rows, COLUMNS))
-CASE(softmax_64, mixprec_softmax(OUT, X, run->rows *COLUMNS / 64, 64))
+CASE(softmax, mixprec_softmax(OUT, X, run->rows *COLUMNS / run->columns, run->columns))
 CASE(log_softmax, mixprec_log_softmax(OUT, X, run->rows, COLUMNS))
 CASE(softmax_backward, mixprec_softmax_backward(OUT, DY, X, run->rows, COLUMNS))
 CASE(cross_entropy, mixprec_cross_entropy(OUT, run->losses, X, run->targets, run->rows, COLUMNS, 1.0))
@@ -61,33 +60,34 @@ static const struct {
     const char *name;
     void (*run)(void *context);
     int moved; /* tensors read or written, to tell GB/s by: in DRAM, too; 0: in L2 alone */
+    size_t columns;
 } cases[] = {
-    {"relu", run_relu, 2},
-    {"relu-backward", run_relu_backward, 0},
-    {"gelu", run_gelu, 0},
-    {"gelu-backward", run_gelu_backward, 0},
-    {"gelu-tanh", run_gelu_tanh, 0},
-    {"gelu-tanh-backward", run_gelu_tanh_backward, 0},
-    {"silu", run_silu, 0},
-    {"silu-backward", run_silu_backward, 0},
-    {"tanh", run_tanh, 0},
-    {"tanh-backward", run_tanh_backward, 0},
-    {"softmax", run_softmax, 0},
-    {"softmax-64", run_softmax_64, 0},
-    {"log-softmax", run_log_softmax, 0},
-    {"softmax-backward", run_softmax_backward, 0},
-    {"cross-entropy", run_cross_entropy, 0},
-    {"layer-norm", run_layer_norm, 2},
-    {"layer-norm-backward", run_layer_norm_backward, 3},
-    {"rms-norm", run_rms_norm, 0},
-    {"rms-norm-backward", run_rms_norm_backward, 0},
-    {"batch-norm", run_batch_norm, 0},
-    {"batch-norm-dense", run_batch_norm_dense, 0},
-    {"bias", run_bias, 2},
-    {"bias-gradient", run_bias_gradient, 0},
-    {"embedding", run_embedding, 0},
-    {"embedding-gradient", run_embedding_gradient, 0},
-    {"dropout", run_dropout, 0},
+    {"relu", run_relu, 2, COLUMNS},
+    {"relu-backward", run_relu_backward, 0, COLUMNS},
+    {"gelu", run_gelu, 0, COLUMNS},
+    {"gelu-backward", run_gelu_backward, 0, COLUMNS},
+    {"gelu-tanh", run_gelu_tanh, 0, COLUMNS},
+    {"gelu-tanh-backward", run_gelu_tanh_backward, 0, COLUMNS},
+    {"silu", run_silu, 0, COLUMNS},
+    {"silu-backward", run_silu_backward, 0, COLUMNS},
+    {"tanh", run_tanh, 0, COLUMNS},
+    {"tanh-backward", run_tanh_backward, 0, COLUMNS},
+    {"softmax", run_softmax, 0, COLUMNS},
+    {"softmax-64", run_softmax, 0, 64},
+    {"log-softmax", run_log_softmax, 0, COLUMNS},
+    {"softmax-backward", run_softmax_backward, 0, COLUMNS},
+    {"cross-entropy", run_cross_entropy, 0, COLUMNS},
+    {"layer-norm", run_layer_norm, 2, COLUMNS},
+    {"layer-norm-backward", run_layer_norm_backward, 3, COLUMNS},
+    {"rms-norm", run_rms_norm, 0, COLUMNS},
+    {"rms-norm-backward", run_rms_norm_backward, 0, COLUMNS},
+    {"batch-norm", run_batch_norm, 0, COLUMNS},
+    {"batch-norm-dense", run_batch_norm_dense, 0, COLUMNS},
+    {"bias", run_bias, 2, COLUMNS},
+    {"bias-gradient", run_bias_gradient, 0, COLUMNS},
+    {"embedding", run_embedding, 0, COLUMNS},
+    {"embedding-gradient", run_embedding_gradient, 0, COLUMNS},
+    {"dropout", run_dropout, 0, COLUMNS},
 };
 
 static const char *const places[] = {"L2", "DRAM"};
@@ -119,6 +119,13 @@ static int agrees(const layer_run *run, const bench_timing *own, const bench_tim
     return i == n;
 }
 
+/* The next bytes of memory that is handed out piece by piece. */
+static void *take(unsigned char **next, size_t bytes) {
+    void *piece = *next;
+    *next += bytes;
+    return piece;
+}
+
 /* Prints the cycles for an element, the library's and a peer's, and, for tensors in DRAM, the library's GB/s. */
 static void measure(int number, mixprec_dtype type, int place) {
     const size_t bytes = place ? bench_dram_bytes() : bench_machine.l2_bytes * 3 / 4;
@@ -126,8 +133,10 @@ static void measure(int number, mixprec_dtype type, int place) {
     /* in L2 at most as many as there are parameters: batch normalisation has one for each */
     const size_t rows = lines < 16 ? 16 : !place && lines > COLUMNS ? COLUMNS : lines / 16 * 16;
     const size_t n = rows * COLUMNS;
-    unsigned char *memory = bench_alloc((ARRAYS * n + 2 * COLUMNS) * size);
-    float *floats = bench_alloc((4 * rows + 6 * COLUMNS) * sizeof(*floats)), *next = floats;
+    const size_t of_rows = rows * sizeof(float), of_columns = COLUMNS * sizeof(float); /* bytes: one for each */
+    const size_t float_bytes = 4 * of_rows + 6 * of_columns;
+    unsigned char *tensors = bench_alloc((ARRAYS * n + 2 * COLUMNS) * size), *next = tensors;
+    float *floats = bench_alloc(float_bytes), *parameters;
     double *values = bench_alloc(n * sizeof(*values)), cycles[2], rates[2];
     int32_t *targets = bench_alloc(rows * sizeof(*targets));
     bench_timing timings[2];
@@ -139,33 +148,35 @@ static void measure(int number, mixprec_dtype type, int place) {
     memset(timings, 0, sizeof(timings));
     bench_normals(values, n, 1);
     for (k = 0; k < ARRAYS; k++) {
-        run.arrays[k] = memory + (size_t)k * n * size;
+        run.arrays[k] = take(&next, n * size);
         bench_check(mixprec_convert(run.arrays[k], type, values, MIXPREC_F64, n));
     }
     run.type = type;
     run.rows = rows;
-    run.gamma = memory + ARRAYS * n * size;
+    run.columns = cases[number].columns;
+    run.gamma = take(&next, 2 * COLUMNS * size);
     run.beta = run.gamma + COLUMNS * size;
     bench_check(mixprec_convert(run.gamma, type, values, MIXPREC_F64, 2 * COLUMNS));
-    layer.gamma = next;
-    layer.beta = next + COLUMNS;
-    bench_check(mixprec_convert(next, MIXPREC_F32, run.gamma, type, 2 * COLUMNS));
-    next += 2 * COLUMNS;
-    for (i = 0; i < 4 * rows + 4 * COLUMNS; i++)
-        next[i] = 1;
-    for (k = 0; k < 2; k++, next += COLUMNS)
-        layer.sums[k] = run.sums[k] = next;
-    run.losses = next;
-    layer.variance = next += rows;
-    layer.mean = run.mean = next += rows;
-    run.rstd = next + rows + COLUMNS;
+    for (i = 0; i < float_bytes / sizeof(*floats); i++)
+        floats[i] = 1;
+    next = (unsigned char *)floats;
+    parameters = take(&next, 2 * of_columns);
+    layer.gamma = parameters;
+    layer.beta = parameters + COLUMNS;
+    bench_check(mixprec_convert(parameters, MIXPREC_F32, run.gamma, type, 2 * COLUMNS));
+    for (k = 0; k < 2; k++)
+        layer.sums[k] = run.sums[k] = take(&next, of_columns);
+    run.losses = take(&next, of_rows);
+    layer.variance = take(&next, of_rows);
+    layer.mean = run.mean = take(&next, of_rows + of_columns); /* batch normalisation has one for each column */
+    run.rstd = take(&next, of_rows + of_columns);
     run.targets = targets;
     for (i = 0; i < rows; i++)
         targets[i] = (int32_t)(rows / 2 - 1 - i % (rows / 2));
     layer.name = cases[number].name;
     layer.dtype = type;
-    layer.rows = strstr(layer.name, "-64") ? n / 64 : rows;
-    layer.columns = n / layer.rows;
+    layer.rows = n / run.columns;
+    layer.columns = run.columns;
     layer.out = run.arrays[0];
     layer.x = run.arrays[1];
     layer.gradient = run.arrays[2];
@@ -201,7 +212,7 @@ static void measure(int number, mixprec_dtype type, int place) {
     free(targets);
     free(floats);
     free(values);
-    free(memory);
+    free(tensors);
 }
 
 /* ---- convolution ---- */
