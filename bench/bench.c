@@ -64,6 +64,21 @@ void bench_normals(double *x, size_t n, uint64_t seed) {
     }
 }
 
+void bench_fill(void *array, mixprec_dtype type, size_t n, bench_numbers numbers) {
+    enum { PIECE = 4096 };
+    double values[PIECE];
+    size_t i;
+    bench_normals(values, PIECE, 1);
+    for (i = 0; i < PIECE && numbers == BENCH_SQUARES; i++)
+        values[i] *= values[i];
+    for (i = 0; i < n; i += PIECE) {
+        if (i && numbers == BENCH_OTHERS)
+            bench_normals(values, PIECE, i + 1);
+        bench_check(mixprec_convert((unsigned char *)array + mixprec_dtype_bytes(type, i), type, values, MIXPREC_F64,
+                                    n - i < PIECE ? n - i : PIECE));
+    }
+}
+
 void bench_use(const void *memory) {
 #ifdef __GNUC__
     __asm__ volatile("" : : "r"(memory) : "memory");

@@ -128,6 +128,11 @@ void *bench_alloc(size_t bytes);
 /* Normal random numbers with mean 0 and standard deviation 0.5: neither Inf nor NaN in any format. */
 void bench_normals(double *x, size_t n, uint64_t seed);
 
+/* Converts such numbers into an array, 4,096 at a time: the same ones again and again, or the squares of these, or
+   others each time, which takes longer. */
+typedef enum bench_numbers { BENCH_SAME, BENCH_SQUARES, BENCH_OTHERS } bench_numbers;
+void bench_fill(void *array, mixprec_dtype type, size_t n, bench_numbers numbers);
+
 /* Keeps the compiler from removing or hoisting what was computed before. */
 void bench_use(const void *memory);
 
