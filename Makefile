@@ -15,7 +15,7 @@ export BUILD CC CFLAGS
 MAKEFLAGS += --no-print-directory
 
 # The longest first.
-TESTS = convert scalar gemm gemm_ex layers scaler reduce quant optim policy checkpoint bounds threads
+TESTS = convert scalar gemm gemm_ex layers scaler stack reduce quant optim policy checkpoint bounds threads
 TEST_PROGRAMS = $(TESTS:%=$(BUILD)/test_%)
 COUNT = sh tests/count.sh
 SUBMAKE = @$(MAKE) -s -k -j$(JOBS)

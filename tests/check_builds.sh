@@ -23,11 +23,12 @@ quick_tests() {
 }
 
 quick_tests "-O0" "$all" "$CC" -O0
-quick_tests "-O3 -march=native" "$some" "$CC" -O3 -march=native
+quick_tests "-O3 -march=native" "$some stack" "$CC" -O3 -march=native
 quick_tests "-funsigned-char" "convert gemm quant optim" "$CC" -O2 -funsigned-char
 quick_tests "MIXPREC_STATIC" "gemm optim layers" "$CC" -O2 -DMIXPREC_STATIC
 quick_tests "MIXPREC_NO_SIMD" "$some" "$CC" -O2 -DMIXPREC_NO_SIMD
-quick_tests "MIXPREC_NO_STDLIB" "$all" "$CC" -O2 -DMIXPREC_NO_STDLIB
+quick_tests "MIXPREC_NO_STDLIB" "$all stack" "$CC" -O2 -DMIXPREC_NO_STDLIB
+quick_tests "MIXPREC_NO_STDLIB, MIXPREC_NO_SIMD" stack "$CC" -O2 -DMIXPREC_NO_STDLIB -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"
 quick_tests "MIXPREC_MAX_ISA=2" "$some" "$CC" -O2 -DMIXPREC_MAX_ISA=2
 
@@ -54,14 +55,14 @@ fast_math gcc -O2 -DMIXPREC_NO_SIMD
 fast_math clang -O2
 fast_math clang-19 -O3 -march=native # which drops NaN that functions return
 
-quick_tests "clang" "$all" clang -O2
-quick_tests "clang-19" "$some" clang-19 -O2
+quick_tests "clang" "$all stack" clang -O2
+quick_tests "clang-19" "$some stack" clang-19 -O2
 quick_tests "-fopenmp" gemm_ex gcc -O2 -fopenmp
 quick_tests "tcc" "$some" tcc
 quick_tests "32 bits, x87" "$conversions scaler quant layers" gcc -O2 -m32 -mfpmath=387
 quick_tests "32 bits, x87, -O3" convert gcc -O3 -m32 -mfpmath=387
 [ "$(uname -m)" != x86_64 ] || quick_tests "64 bits, x87" "convert quant" gcc -O1 -mfpmath=387
-quick_tests "32 bits, SSE" "$conversions gemm gemm_ex" gcc -O2 -m32 -msse2 -mfpmath=sse
+quick_tests "32 bits, SSE" "$conversions gemm gemm_ex stack" gcc -O2 -m32 -msse2 -mfpmath=sse
 # without -g, which doubles the time: the sanitizers name the functions, and undefined behaviour its line
 quick_tests "address and undefined-behaviour sanitizers" "$all" \
     gcc -O1 -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -63,7 +63,7 @@ fi
 if ! have aarch64-linux-gnu-gcc || ! have qemu-aarch64; then
     missing "targets: AArch64" "aarch64-linux-gnu-gcc and qemu-aarch64"
 else
-    for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers bounds; do
+    for test in scalar convert gemm gemm_ex scaler reduce quant optim checkpoint layers stack bounds; do
         check "targets: AArch64: test_$test compiles" build_test "$test" "$work/test_aarch64" $aarch64 &&
             check_quick "targets: AArch64: test_$test" qemu-aarch64 -cpu cortex-a53 "$work/test_aarch64"
         if [ "$test" = gemm ] && [ -x "$work/test_aarch64" ]; then
