@@ -108,7 +108,9 @@
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
-                            the workspace it is given, or, more slowly and in portable C, in about 4 KB of stack.
+                            the workspace it is given, or, more slowly and in portable C, on the stack. All calls use
+                            less of the stack: optimised, at most 14 KB, 8 KB in portable C, but GEMM and convolution
+                            with AVX-512 up to 40 KB. README.md has a table.
    MIXPREC_NO_CONVERT       Leaves out mixprec_convert, mixprec_convert_ex, mixprec_stats.
    MIXPREC_NO_GEMM          Leaves out the mixprec_gemm and mixprec_conv2d_ functions, mixprec_native_available,
                             mixprec_parallel_openmp.
@@ -124,7 +126,7 @@
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
                             The allocator for GEMM's workspace: both or neither. Default: malloc and free.
    MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator, where
-                            there is one. 32768.
+                            there is one, besides the 14 KB, with AVX-512 40 KB, that it takes in any case. 32768.
    MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
 
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && __STDC_VERSION__ + 0 < 199901L
@@ -1764,8 +1766,9 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4 are added, then l + 2, l + 1. Images of one
    pixel share one lane. A gradient is Inf or NaN, too, where a run is more than f32 can hold. The bits are the same on
    every instruction set and compiler (a NaN is a NaN: its sign and payload are not promised), convolution's as
-   mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated; blocks wait on the stack, about 22 KB at
-   most (softmax, the backward passes of norms; 8 KB with MIXPREC_NO_STDLIB). Matrices are rows x columns, without gaps.
+   mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated; blocks wait on the stack, up to 26 KB
+   (softmax, cross-entropy, norms; 12 KB with MIXPREC_NO_STDLIB, 8 KB in portable C), 14 KB for the others (9 KB, 5 KB;
+   convolution as GEMM). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
