@@ -14360,11 +14360,18 @@ typedef struct mixprec_stream_ {
    not undone by what is simple in the next. n may leave a part of a word, only at the end; zeros fill it up. */
 static uint64_t mixprec_hash_(uint64_t hash, const unsigned char *bytes, size_t n) {
     const uint64_t odd = 0xC6A4A7935BD1E995u;
-    size_t i, j;
+    size_t i;
     for (i = 0; i < n; i += 8) {
-        uint64_t word = 0;
-        for (j = 0; j < 8 && i + j < n; j++)
-            word |= (uint64_t)bytes[i + j] << 8 * j;
+        const unsigned char *b = bytes + i;
+        unsigned char last[8] = {0};
+        uint64_t word;
+        if (n - i < 8) {
+            mixprec_copy_(last, b, n - i);
+            b = last;
+        }
+        /* one expression, which compilers make one load of: with a loop saving took 2.5 times as long on Zen 3 */
+        word = (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
+               (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 | (uint64_t)b[7] << 56;
         word *= odd;
         hash = (hash ^ (word ^ word >> 47) * odd) * odd;
     }
