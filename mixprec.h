@@ -1546,8 +1546,8 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    The MX formats have blocks of 1 x 32 and powers of two, which mixprec_convert makes E8M0, exactly. These never
    saturate, as those of the OCP specification's conversion (MX v1.0, 6.3) may: 2^(floor(log2(amax)) - emax), to be
    given. int8 here is whole numbers, MXINT8's elements are 2^-6 of that: its scale is 2^6 times ours. NVFP4 has blocks
-   of 1 x 16 of e2m1, scales in e4m3, and a scale t = amax / (6 * 448) for all the tensor. Find scales, narrow them, and
-   quantise once more with what they have become:
+   of 1 x 16 of e2m1, scales in e4m3, and a scale t = amax / (6 * 448) for all the tensor, 1 where amax is 0. Find
+   scales, narrow them, and quantise once more with what they have become:
 
        mixprec_quantize(&d);                                                           fp32 scales, amax
        how.overflow = MIXPREC_OVERFLOW_SATURATE, how.scale = 1 / t;
@@ -2284,7 +2284,7 @@ MIXPREC_INLINE int mixprec_is_f32_or_16_bits_(mixprec_dtype type) {
     return type == MIXPREC_F32 || type == MIXPREC_F16 || type == MIXPREC_BF16;
 }
 
-/* For vectors of mixprec_random_words_: what is added to the two words before the first round and after every fourth. */
+/* For vectors of mixprec_random_words_: what is added to its two words before the first round and after each fourth. */
 MIXPREC_NOINLINE_ void mixprec_random_keys_(uint32_t keys[12], uint64_t seed) {
     uint32_t key[3], step;
     key[0] = (uint32_t)seed;

@@ -152,8 +152,8 @@ static void flip(size_t bit) {
     bytes[bit / 8] = (unsigned char)(bytes[bit / 8] ^ 1 << bit % 8);
 }
 
-/* Signs of neighbouring floats, every choice of twelve, and every two bits of two words: what a hash may undo in one word
-   that it made of another. */
+/* Signs of neighbouring floats, every choice of twelve, and every two bits of two words: what one word does to a hash,
+   the next one might undo. */
 static void test_damage_of_words(void) {
     static run_state from;
     size_t size, first, i, j;
