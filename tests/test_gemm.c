@@ -90,9 +90,9 @@ static struct {
 } faint = {{0, 0}, 0, 1, 0, 1, 0, 0};
 
 static double random_value(int exponent_range) {
-    double magnitude = ldexp((double)(random_bits() >> 12), -52) + 1;
+    uint64_t mantissa = random_bits() >> 12;
     int exponent = (int)random_below((size_t)(2 * exponent_range)) - exponent_range;
-    return ldexp(random_bits() >> 63 ? -magnitude : magnitude, exponent);
+    return f64_value(random_bits() >> 63 << 63 | (uint64_t)(1023 + exponent) << 52 | mantissa);
 }
 
 static uint64_t random_finite_code(mixprec_dtype dtype) {

@@ -271,8 +271,9 @@ static const mixprec_dtype all_dtypes[] = {MIXPREC_F32,  MIXPREC_F64,  MIXPREC_F
                                            MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
 
 static double random_magnitude(int exponent_range) {
-    double magnitude = ldexp((double)(oracle_random() >> 12), -52) + 1;
-    return ldexp(magnitude, (int)random_below((size_t)(2 * exponent_range)) - exponent_range);
+    uint64_t mantissa = oracle_random() >> 12;
+    return oracle_double((uint64_t)(1023 + (int)random_below((size_t)(2 * exponent_range)) - exponent_range) << 52 |
+                         mantissa);
 }
 
 static uint64_t random_code(mixprec_dtype dtype, enum values values) {
