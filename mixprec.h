@@ -567,7 +567,8 @@ typedef struct mixprec_quantize_desc {
     mixprec_dtype dst_type;
     size_t dst_ld; /* likewise; for fp4 even, since rows begin with a byte: 0 is `columns`, plus one if that is odd */
 
-    float *scales;                    /* written, in the layout of mixprec_scales: an element of src is about an ... */
+    float
+        *scales; /* written (scales_given: read), in the layout of mixprec_scales: an element of src is about an ... */
     size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
     size_t scales_ld;                 /* 0: rows of scales without gaps */
     const float *scale;  /* not NULL: multiply by this one, of delayed scaling, not by what fits; one block */
@@ -1320,8 +1321,8 @@ MIXPREC_API mixprec_status mixprec_format(mixprec_dtype dtype, mixprec_format_in
    src and dst together, dst is written around the caches on AMD's CPUs and on Intel's with AVX512_FP16 (Xeons since
    Sapphire Rapids); so are the results of mixprec_scaler_unscale and mixprec_dequantize. On those of Intel's alone that
    goes for the model in an optimiser's step, and for mixprec_quantize to bytes, too.
-   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE (n above SIZE_MAX / 8, for all arrays but those of GEMM
-   and layers). */
+   Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE (n above SIZE_MAX / 8, here and wherever no
+   other bound is named). */
 MIXPREC_API mixprec_status mixprec_convert(void *dst, mixprec_dtype dst_type, const void *src, mixprec_dtype src_type,
                                            size_t n);
 
@@ -1538,23 +1539,26 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    per tensor ({0, 0}), per row ({1, 0}), per column ({0, 1}), 1 x 128, 128 x 128, or any other. For each block amax is
    its largest magnitude, s = mixprec_scale_of_amax(amax, dst_type, power_of_two), or *scale when that is not NULL; dst
    = narrow(fp32(src * s)), saturating; and scales = fp32(1 / s), which is what mixprec_scales and mixprec_gemm_ex take.
-   With scales_given s = fp32(1 / scale) instead, the largest fp32 number for one of 0. NaN stays NaN where dst_type has
-   it. Inf saturates. With either in a block whose scale is found here, s is 1; *amax then is NaN or Inf. What GEMM does
-   not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same scales, after mixprec_convert to f16 or bf16, which is
-   exact.
+   With scales_given s = fp32(1 / scale) instead, the largest fp32 number where that overflows, as for 0; power_of_two
+   does not count then. NaN stays NaN where dst_type has it. Inf saturates. With either in a block whose scale is found
+   here, s is 1; *amax then is NaN or Inf. What GEMM does not read (int8, FNUZ, fp6, fp4 ...) it takes, with the same
+   scales, after mixprec_convert to f16 or bf16, which is exact.
 
    The MX formats have blocks of 1 x 32 and powers of two, which mixprec_convert makes E8M0, exactly. These never
    saturate, as those of the OCP specification's conversion (MX v1.0, 6.3) may: 2^(floor(log2(amax)) - emax), to be
    given. int8 here is whole numbers, MXINT8's elements are 2^-6 of that: its scale is 2^6 times ours. NVFP4 has blocks
-   of 1 x 16 of e2m1, scales in e4m3, and a scale t = amax / (6 * 448) for all the tensor, 1 where amax is 0. Find
-   scales, narrow them, and quantise once more with what they have become:
+   of 1 x 16 of e2m1, scales in e4m3, and a scale t for all the tensor: amax / (6 * 448), but at least 2^-126, and 1
+   where amax is Inf or NaN. Find scales, narrow them, and quantise once more with what they have become:
 
-       mixprec_quantize(&d);                                                           fp32 scales, amax
-       how.overflow = MIXPREC_OVERFLOW_SATURATE, how.scale = 1 / t;
-       mixprec_convert_ex(codes, MIXPREC_E4M3, scales, MIXPREC_F32, blocks, &how);     what is kept of them
+       mixprec_quantize(&d);                                                           d.scales, *d.amax
+       how.overflow = MIXPREC_OVERFLOW_SATURATE, how.scale = 1 / t;                    the rest is 0
+       mixprec_convert_ex(codes, MIXPREC_E4M3, d.scales, MIXPREC_F32, blocks, &how);   what is kept of the scales
        how.scale = t;
-       mixprec_convert_ex(scales, MIXPREC_F32, codes, MIXPREC_E4M3, blocks, &how);
+       mixprec_convert_ex(d.scales, MIXPREC_F32, codes, MIXPREC_E4M3, blocks, &how);
        d.scales_given = 1, mixprec_quantize(&d);
+
+   Blocks too small for e4m3 get a scale of 0, and come back as zeros. mixprec_gemm_ex refuses 0: rounding up
+   (how.round = MIXPREC_ROUND_UP) leaves none.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -1562,13 +1566,13 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
    MIXPREC_ERR_OVERLAP. Also:
    MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE, MIXPREC_ERR_ROUND,
    MIXPREC_ERR_ISA, MIXPREC_ERR_SCALE (*scale not finite, normal and positive; one of those given NaN, Inf or
-   negative), MIXPREC_ERR_RANGE (.scale with more than one block, or with scales_given). */
+   with a minus sign), MIXPREC_ERR_RANGE (.scale with more than one block, or with scales_given). */
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
    even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL and NULL
    values meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
-   MIXPREC_ERR_SCALE when a scale is NaN, Inf or negative. */
+   MIXPREC_ERR_SCALE when a scale is NaN, Inf or has a minus sign. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
                                               const mixprec_scales *scales);
@@ -1639,10 +1643,11 @@ MIXPREC_API void mixprec_adamw_init(mixprec_adam *adam);
 
 /* (float)(1.0 / scale), as mixprec_scaler_unscale has it. */
 MIXPREC_API float mixprec_inverse_scale(float scale);
-/* Is a norm, or a sum of squares, Inf or NaN, hence an element of what was summed? 1 or 0. */
+/* Is a norm, or a sum of squares, Inf or NaN? 1 or 0. Then an element is, or the norm is more than fp32 holds. */
 MIXPREC_API int mixprec_found_inf(double norm);
 /* sqrt(sum_squares) * inverse_scale: the norm of gradients after unscaling. Inf where fp32 cannot hold it: with a scale
-   below 1, which repeated overflow leads to, finite gradients may overflow in the step that unscales them. */
+   below 1, which repeated overflow leads to, finite gradients may overflow in the step that unscales them. (A clip
+   coefficient is 0 then.) */
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
 /* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative, whatever
    the norm: no clipping. Else NaN when either is, or both are infinite. */
@@ -13709,7 +13714,7 @@ MIXPREC_NOINLINE_ void mixprec_quantize_run_(const mixprec_kernels_ *kernels, co
                 if (fused)
                     mixprec_quant_fused_(&s, fused, s.amax);
             }
-            if (!d->scale || d->amax)
+            if (fits || d->amax || (d->scales_given && fused))
                 mixprec_quant_amax_(&s, d->scale ? fused : 0);
             if (kernels->block_scales && fits && blocks >= 8) {
                 done = blocks / 8 * 8;
@@ -14357,7 +14362,8 @@ typedef struct mixprec_stream_ {
 
 /* The step of MurmurHash64A (Appleby, 2011), a bijection of the word, and of the hash before: a change within one word
    is always found. Words are mixed before they meet the hash, so that what is simple in one, such as another sign, is
-   not undone by what is simple in the next. n may leave a part of a word, only at the end; zeros fill it up. */
+   not undone by what is simple in the next: against accidents, not against intent. n may leave a part of a word, only
+   at the end; zeros fill it up. */
 static uint64_t mixprec_hash_(uint64_t hash, const unsigned char *bytes, size_t n) {
     const uint64_t odd = 0xC6A4A7935BD1E995u;
     size_t i;
@@ -17911,8 +17917,8 @@ MIXPREC_API mixprec_dtype mixprec_policy_operation(const mixprec_policy *policy,
         return MIXPREC_NONE;
     length = mixprec_operation_length_(operation);
     if (!policy->per_operation)
-        return (policy->f32_norms && mixprec_in_list_(batch_norm, operation, length)) ||
-                       (policy->f32_norms == 2 && mixprec_in_list_(other_norms, operation, length))
+        return policy->f32_norms && (mixprec_in_list_(batch_norm, operation, length) ||
+                                     (policy->f32_norms != 1 && mixprec_in_list_(other_norms, operation, length)))
                    ? MIXPREC_F32
                    : policy->compute;
     if (widest == MIXPREC_F64)

@@ -235,7 +235,7 @@ static uint64_t checksum(const unsigned char *stream, size_t n) {
     return hash;
 }
 
-/* The format is the same for ever, and on every machine. */
+/* The format of version 2 is the same on every machine; another format needs another number. */
 static void test_format(void) {
     static const unsigned char
         want[] = {0x89, 'M', 'I', 'X', 'P', 0x0D, 0x0A, 0x1A, 2,    0,    0,    0,    2,    0,    0,
