@@ -616,9 +616,9 @@ void bench_gemm(void) {
         {"gemm", SIZES(1023, 1025, 1027)},
         {"gemm", SIZES(2048, 2048, 32)},
         {"batch", SIZES(1, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
-        /* as malloc places large arrays; B as k x n rows */
+        /* as malloc places large arrays */
         {"batch", "1x4096x4096+16", .m = 1, .n = 4096, .k = 4096, .tb = MIXPREC_TRANS, .streams = 1, .past = 16},
-        {"batch", "1x4096x4096kn", .m = 1, .n = 4096, .k = 4096, .streams = 1},
+        {"batch", "1x4096x4096kn", .m = 1, .n = 4096, .k = 4096, .streams = 1}, /* B as k x n rows */
         {"batch", SIZES(2, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
         {"batch", SIZES(4, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
         {"batch", SIZES(8, 4096, 4096), .tb = MIXPREC_TRANS, .streams = 1},
