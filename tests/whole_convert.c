@@ -1,7 +1,8 @@
-/* All 2^32 floats to every narrow format on every path of this CPU, a little-endian one: to the formats that GEMM takes,
-   E8M0 and int8 in every mode but stochastic and with every overflow policy, to the others to nearest even. The
-   results' digests must be those of portable C on x86-64, which the proofs and test_convert.c compare with
-   specifications. Too long for `make test`: twenty minutes on a machine, more than an hour in an emulator.
+/* All 2^32 floats to every narrow format on every path of this CPU, a little-endian one: to the formats that GEMM
+   takes, E8M0 and int8 in every mode but stochastic and with every overflow policy, to the others to nearest even; in
+   each of environment.h's floating-point environments in turn. The results' digests must be those of portable C on
+   x86-64, which the proofs and test_convert.c compare with specifications. Too long for `make test`: twenty minutes on
+   a machine, more than an hour in an emulator.
 
        cc -O2 -std=gnu11 -pthread tests/whole_convert.c && ./a.out [--filter TEXT]
 
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "test.h"
 
 #define BLOCK 65536u
@@ -25,48 +27,48 @@ static const struct {
     uint64_t digests[5][3]; /* of a mode and a policy, in the order of the names above; 0: not here */
 } rows[] = {
     {MIXPREC_F16,
-     {{0x4E6C38F9013A570A, 0x31011232643F69CD, 0x75DFE9BA26FEFE4F},
-      {0x464B4020AAD37255, 0x016C6898E813DDD3, 0x464B4020AAD37255},
-      {0x73CD75682F30A70A, 0xB2A0A5290D69CBB4, 0xF77F7CB0D0296036},
-      {0xDFEC63B54877C60F, 0x41E412985D7FEFFA, 0x86C2EA20203F847C},
-      {0x2BFE612784C63464, 0x5561ABDA3E89380E, 0x9A4083620148CC90}}},
+     {{0xDA0FB20D3B65BC91, 0xAD211636F5D0EFD4, 0x02B195798AAD71FE},
+      {0x7C1D22CC38619EA8, 0x268CA389A3851C7E, 0x7C1D22CC38619EA8},
+      {0x44D65023D2269331, 0x62229805A2A95231, 0xB7B317483785D45B},
+      {0xB92B84316C91EABC, 0x68598ABF8B271253, 0xBDEA0A022003947D},
+      {0xE7DA36933E35DE01, 0xAFEC72DC20699003, 0x057CF21EB546122D}}},
     {MIXPREC_BF16,
-     {{0x06BC53B927AD3888, 0x35EF627DFC64FEA0, 0xCB44198DD79D19CD},
-      {0xE08696F5D2AB29CA, 0x4B31DFE5F7730E9D, 0xE08696F5D2AB29CA},
-      {0xBFDF0DCCB116A253, 0x3C7D95BF4DE0A134, 0xD1D24CCF2918BC61},
-      {0x292C6933656DCAB1, 0xA62C3FC1C9367EB4, 0x3B80F6D1A46E99E1},
-      {0xD76E39CE3F990470, 0x06A148931450CA88, 0x9BF5FFA2EF88E5B5}}},
+     {{0x0FEE838616D4C5D6, 0xAEBAB8158A7B7A78, 0x83EF6D96E570F36B},
+      {0xEE49FF7C7ED53F7F, 0x191549FB23DFC68C, 0xEE49FF7C7ED53F7F},
+      {0xFBF5DE11979376B9, 0x9E531AA1D0223C2C, 0x7387D0232B17B51F},
+      {0xD35EB17F42DC79AA, 0x21CB50BCE155D543, 0xF700063E3C4B4E36},
+      {0x970B59F6D4618ABF, 0x35D78E8648083F61, 0x0B0C4407A2FDB854}}},
     {MIXPREC_E4M3,
-     {{0xF2D2DE123891EDF0, 0x7208A8610A8A064B, 0x944FDC61660355AD},
-      {0xB481408B010569CB, 0x923A0C8AA58C1A69, 0xB481408B010569CB},
-      {0x1D718940F54CFF8A, 0xBA42E05BB495E40D, 0xDC8A145C100F336F},
-      {0x633797D44DA64611, 0x809DEF28F5FD4746, 0xA2E52329517696A8},
-      {0x165848D260299EC4, 0x7883E974577530B4, 0x9ACB1D74B2EE8016}}},
+     {{0xE07513517936A150, 0x4EBCB4C4E474E94F, 0x833573C8B5001ED9},
+      {0xEE1B26492E404A6F, 0xB9A267455DB514E5, 0xEE1B26492E404A6F},
+      {0xE8016CC79BC44D63, 0xE640C0751191C5D0, 0x1AB97F78E21CFB5A},
+      {0xCF195CC21B5676D5, 0x5853D57D92C4C9E6, 0x8CCC9481634FFF70},
+      {0xFDB688420BE554DB, 0x2378445607DEC6E4, 0x57F10359D869FC6E}}},
     {MIXPREC_E5M2,
-     {{0x1BD68EA492915562, 0x2D5C756B0CFED7D6, 0x5EAB416CA1FB3066},
-      {0x6CD77643BE944798, 0x3B88AA422997EF08, 0x6CD77643BE944798},
-      {0xD1BDF92D2107A7AC, 0x20268E91063C2233, 0x51755A929B387AC3},
-      {0x276F45F4226DF682, 0x626470611742B18E, 0x93B33C62AC3F0A1E},
-      {0xE4B6B862AA7A1A59, 0xF63C9F2924E79CCD, 0x278B6B2AB9E3F55D}}},
-    {MIXPREC_E4M3FNUZ, {{0xA8033AF61225FFC1}}},
-    {MIXPREC_E5M2FNUZ, {{0x4E47FBD58B821E30}}},
-    {MIXPREC_E4M3IEEE, {{0x49E60272959D02AF}}},
-    {MIXPREC_E3M4, {{0xCBB59C322076D207}}},
-    {MIXPREC_E2M3, {{0x11619D773502B952}}},
-    {MIXPREC_E3M2, {{0xB89CCDB674BD7C45}}},
-    {MIXPREC_E2M1, {{0xE7645EDE3842927E}}},
+     {{0x3002CF44E9E0EBE0, 0xD6F3453DF8B0023E, 0x135AE565F3ADDB3B},
+      {0x6FD72A6945D3792B, 0x336F8A414AD5A02E, 0x6FD72A6945D3792B},
+      {0x3910BF25F98EE54C, 0xB6D4F8F24CFC53D0, 0xF33C991A47FA2CCD},
+      {0x05665631D16B6268, 0x0915D908421840AA, 0x457D79303D1619A7},
+      {0x95FA93DA439B5F10, 0x3CEB09D3526A756E, 0x7952A9FB4D684E6B}}},
+    {MIXPREC_E4M3FNUZ, {{0xF319C638749A9C44}}},
+    {MIXPREC_E5M2FNUZ, {{0x9CC8FAFB4465E483}}},
+    {MIXPREC_E4M3IEEE, {{0x43AB3C02A7FCE7BE}}},
+    {MIXPREC_E3M4, {{0xF401C2E095695D5D}}},
+    {MIXPREC_E2M3, {{0xE028DF8F50D1CCE5}}},
+    {MIXPREC_E3M2, {{0x38472120CEBF97E3}}},
+    {MIXPREC_E2M1, {{0x7622007375448E0F}}},
     {MIXPREC_E8M0,
-     {{0x3355E2C291B1D912, 0xCEFC824DB6F50AED, 0xE609C34DF8DC7AD5},
-      {0x8554B478891D83CF, 0x6E477378473613E7, 0x8554B478891D83CF},
-      {0x18330B46A22BD871, 0xF6B9EEDCC6923FF7, 0x0DC72FDD0879AFDF},
-      {0x8554B478891D83CF, 0x6E477378473613E7, 0x8554B478891D83CF},
-      {0x3355E2C291B1D912, 0xCEFC824DB6F50AED, 0xE609C34DF8DC7AD5}}},
+     {{0x00E13E06B49D2BB5, 0x8C82E6BE0E8D7D4B, 0xD90DADFCDD4A6DAD},
+      {0x1860BC3E144B12EE, 0xCBD5F4FF458E228C, 0x1860BC3E144B12EE},
+      {0x6DE83F4DD7C7BCED, 0x703980FFE12896DE, 0xBCC4483EAFE58740},
+      {0x1860BC3E144B12EE, 0xCBD5F4FF458E228C, 0x1860BC3E144B12EE},
+      {0x00E13E06B49D2BB5, 0x8C82E6BE0E8D7D4B, 0xD90DADFCDD4A6DAD}}},
     {MIXPREC_I8,
-     {{0x9E70C0B223E64B22, 0x9E70C0B223E64B22, 0x9E70C0B223E64B22},
-      {0xE539BF70C0133068, 0xE539BF70C0133068, 0xE539BF70C0133068},
-      {0x80C9D892CF848EF9, 0x80C9D892CF848EF9, 0x80C9D892CF848EF9},
-      {0xD50E76FCA0C13501, 0xD50E76FCA0C13501, 0xD50E76FCA0C13501},
-      {0x4B94868753AF0DC7, 0x4B94868753AF0DC7, 0x4B94868753AF0DC7}}},
+     {{0x5F7D5F830C7D0325, 0x5F7D5F830C7D0325, 0x5F7D5F830C7D0325},
+      {0xCCA32C0FB9A818FE, 0xCCA32C0FB9A818FE, 0xCCA32C0FB9A818FE},
+      {0xD880B10F48133B9A, 0xD880B10F48133B9A, 0xD880B10F48133B9A},
+      {0x90EEB9ED7A17FBCC, 0x90EEB9ED7A17FBCC, 0x90EEB9ED7A17FBCC},
+      {0x028E47DFF6F7C786, 0x028E47DFF6F7C786, 0x028E47DFF6F7C786}}},
 };
 
 static struct {
@@ -74,19 +76,25 @@ static struct {
     mixprec_convert_options options;
     unsigned next; /* the block to be done next */
     uint64_t digest;
+    unsigned changed; /* a block whose conversion left the environment as another one; BLOCKS: none */
     pthread_mutex_t lock;
 } work;
 
-/* Each step maps one to one what was before it and the word read to what is after it: results that differ in one word
-   never have the same digest. */
+/* Austin Appleby's MurmurHash64A, seeded, of whole words. Each step maps one to one the word read, and what was before
+   it, to what is after it: results that differ in one word never have the same digest. A word is mixed before it meets
+   the others, so that what differs in one is not cancelled by the same few bits of the next. */
 static uint64_t digest_of(const unsigned char *bytes, size_t n, uint64_t seed) {
+    const uint64_t odd = 0xC6A4A7935BD1E995u;
     uint64_t word;
     for (; n >= 8; n -= 8, bytes += 8) {
         memcpy(&word, bytes, 8);
-        seed = (seed ^ word) * 0x9E3779B97F4A7C15u;
-        seed ^= seed >> 32;
+        word *= odd;
+        word ^= word >> 47;
+        word *= odd;
+        seed = (seed ^ word) * odd;
     }
-    return seed;
+    seed = (seed ^ seed >> 47) * odd;
+    return seed ^ seed >> 47;
 }
 
 static unsigned take_block(void) {
@@ -99,15 +107,45 @@ static unsigned take_block(void) {
     return block;
 }
 
-static uint64_t digest_of_block(unsigned block, mixprec_isa isa) {
+/* The environment turns from block to block, and starts with another one in each mode and policy: together they see
+   each block in every environment. Nothing between setting it and putting it back is arithmetic but the library's:
+   some of the environments trap. */
+static mixprec_status convert_in_environment(void *got, const uint32_t *bits, unsigned block,
+                                             const mixprec_convert_options *options) {
+    mixprec_status status;
+#if HAVE_ENVIRONMENT
+    const unsigned first = 3 * (unsigned)options->round + (unsigned)options->overflow;
+    const environment initial = get_environment();
+    environment before, after;
+    set_environment(environments[(block + first) % (sizeof environments / sizeof *environments)]);
+    before = get_environment();
+    status = mixprec_convert_ex(got, work.dtype, bits, MIXPREC_F32, BLOCK, options);
+    after = get_environment();
+    set_environment(initial);
+    if (after != before) {
+        pthread_mutex_lock(&work.lock);
+        work.changed = block;
+        pthread_mutex_unlock(&work.lock);
+    }
+#else
+    (void)block;
+    status = mixprec_convert_ex(got, work.dtype, bits, MIXPREC_F32, BLOCK, options);
+#endif
+    return status;
+}
+
+static uint64_t digest_of_block(unsigned block, mixprec_isa isa, int in_environment) {
     uint32_t bits[BLOCK], i;
     unsigned char got[2 * BLOCK];
     const size_t bytes = mixprec_dtype_bytes(work.dtype, BLOCK);
     mixprec_convert_options options = work.options;
+    mixprec_status status;
     options.isa = isa;
     for (i = 0; i < BLOCK; i++)
         bits[i] = block * BLOCK + i;
-    if (mixprec_convert_ex(got, work.dtype, bits, MIXPREC_F32, BLOCK, &options) != MIXPREC_OK)
+    status = in_environment ? convert_in_environment(got, bits, block, &options)
+                            : mixprec_convert_ex(got, work.dtype, bits, MIXPREC_F32, BLOCK, &options);
+    if (status != MIXPREC_OK)
         memset(got, 0xA5, bytes);
     return digest_of(got, bytes, block);
 }
@@ -116,17 +154,17 @@ static void *run_blocks(void *unused) {
     uint64_t sum = 0; /* because threads take the blocks in any order */
     unsigned block;
     while ((block = take_block()) < BLOCKS)
-        sum += digest_of_block(block, work.options.isa);
+        sum += digest_of_block(block, work.options.isa, 1);
     pthread_mutex_lock(&work.lock);
     work.digest += sum;
     pthread_mutex_unlock(&work.lock);
     return unused;
 }
 
-/* The first block that portable C converts to something else; BLOCKS: none. */
+/* The first block that portable C, in the environment of this program, converts to something else; BLOCKS: none. */
 static unsigned first_difference(void) {
     unsigned block = 0;
-    while (block < BLOCKS && digest_of_block(block, work.options.isa) == digest_of_block(block, MIXPREC_ISA_C))
+    while (block < BLOCKS && digest_of_block(block, work.options.isa, 1) == digest_of_block(block, MIXPREC_ISA_C, 0))
         block++;
     return block;
 }
@@ -137,6 +175,7 @@ static void run_all_blocks(void) {
     int i;
     work.next = 0;
     work.digest = 0;
+    work.changed = BLOCKS;
     for (i = 1; i < threads && i < 64; i++)
         if (pthread_create(&others[i], NULL, run_blocks, NULL)) {
             perror("whole_convert");
@@ -172,6 +211,8 @@ int main(int argc, char **argv) {
                         continue;
                     run_all_blocks();
                     fprintf(stderr, "\r%lds ", (long)(time(NULL) - start));
+                    CHECK(work.changed == BLOCKS, "the environment changed at 0x%08lX",
+                          (unsigned long)work.changed * BLOCK);
                     CHECK(work.digest == digest, "digest 0x%016llX", (unsigned long long)work.digest);
                     if (work.digest != digest) {
                         const unsigned block = first_difference();
