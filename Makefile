@@ -63,9 +63,9 @@ check-targets: ## the quick tests, all or some, on emulated CPUs and Windows; mi
 	@sh tests/check_targets.sh
 check-size: ## bytes on Cortex-M0+
 	@sh tests/check_targets.sh --size
-check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode but stochastic, on every path of this CPU: 20 minutes
+check-floats: $(BUILD)/whole_convert ## all 2^32 floats in every mode but stochastic on every path: half an hour or more
 	@$(BUILD)/whole_convert
-check-neon: ## as check-floats, on NEON in an emulator: an hour
+check-neon: ## as check-floats, on NEON in an emulator: hours
 	@sh tests/check_targets.sh --neon
 fuzz: ## looks for inputs that break the library, FUZZ_SECONDS (20) for each fuzzer, with libFuzzer where it is
 	@sh tests/check_fuzz.sh
