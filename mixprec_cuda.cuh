@@ -2169,15 +2169,15 @@ static __global__ void mixprec_cuda_scale_of_amax_(float *scale, float *inverse,
     }
 }
 
-/* mixprec_delayed_scaling_update, a block for each. The largest: of the magnitudes that are no NaN, the first of
-   equals, amax before the history, as the CPU finds it. */
+/* mixprec_delayed_scaling_update, a block for each. */
 static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
     mixprec_cuda_delayed_scaling_(mixprec_delayed_scaling *scaling, float *amaxes) {
     mixprec_delayed_scaling *s = scaling + blockIdx.x;
     mixprec_dtype dtype = s->dtype;
     const uint32_t length = (uint32_t)s->history_length, last = length - 1;
-    float *history = s->history, amax = amaxes[blockIdx.x], max;
-    uint64_t best = 0;
+    const float amax = mixprec_cuda_float_(mixprec_cuda_bits_(amaxes[blockIdx.x]) & 0x7FFFFFFFu);
+    float *history = s->history, max;
+    uint32_t largest = 0; /* of the magnitudes that are no NaN */
     max = dtype == MIXPREC_I8 ? 127.0f
                               : mixprec_cuda_float_(mixprec_cuda_widen_(mixprec_cuda_layout_(dtype).max_code,
                                                                         mixprec_cuda_layout_(dtype)));
@@ -2186,17 +2186,14 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
         return;
     for (uint32_t i = threadIdx.x; i < (s->most_recent ? 1 : length); i += MIXPREC_CUDA_THREADS_) {
         uint32_t bits = mixprec_cuda_bits_(i ? history[i] : amax) & 0x7FFFFFFFu;
-        uint64_t key = bits > 0x7F800000u ? 0 : (uint64_t)bits << 32 | ~i;
-        best = key > best ? key : best;
+        largest = bits <= 0x7F800000u && bits > largest ? bits : largest;
     }
-    best = mixprec_cuda_reduce_<false>(best); /* a barrier, too: all have read history and the fields */
+    largest = mixprec_cuda_reduce_<false>(largest); /* a barrier, too: all have read amax, history and the fields */
     if (threadIdx.x == 0) {
-        uint32_t at = ~(uint32_t)best;
-        float largest = best ? at ? history[at] : amax : 0.0f;
-        if (mixprec_cuda_bits_(largest) - 1u < 0x7F7FFFFFu) { /* the quotient fits in fp32 exactly or rounds once */
+        if (largest && largest < 0x7F800000u) { /* the quotient fits in fp32 exactly or rounds once */
             double two = mixprec_cuda_double_((uint64_t)(1023 - s->margin) << 52);
-            uint32_t bits = mixprec_cuda_bits_(
-                mixprec_cuda_to_f32_(__dmul_rn(mixprec_cuda_f64_(max), two) / mixprec_cuda_f64_(largest)));
+            double most = mixprec_cuda_f64_(mixprec_cuda_float_(largest));
+            uint32_t bits = mixprec_cuda_bits_(mixprec_cuda_to_f32_(__dmul_rn(mixprec_cuda_f64_(max), two) / most));
             bits = bits < 0x7F800000u ? bits : 0x7F7FFFFFu;
             s->scale = mixprec_cuda_float_(bits > 0x00800000u ? bits : 0x00800000u);
         }
@@ -2206,7 +2203,7 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
         for (uint32_t begin = 1; begin <= last; begin += MIXPREC_CUDA_THREADS_) {
             uint32_t i = begin + threadIdx.x;
             float next = i < last ? history[i + 1] : amax;
-            __syncthreads(); /* thread 0 has read the largest, and all what comes next */
+            __syncthreads(); /* all have read what comes next */
             if (i <= last)
                 history[i] = next;
         }

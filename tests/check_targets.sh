@@ -5,7 +5,7 @@
 # their bits on an AVR; the bits of conversions, products and steps of training in WebAssembly, on a Cortex-M4 and a
 # Cortex-M55.
 # Run from the repository's root: sh tests/check_targets.sh [--size | --neon]
-#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: an hour
+#     --size: only the Cortex-M0+     --neon: only every float on AArch64, in every mode: hours
 
 . tests/check.sh
 

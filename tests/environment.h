@@ -1,6 +1,6 @@
-/* The caller's floating-point environment, as the GEMM and scaler tests set it: get_environment, set_environment, and a
-   list of environments. HAVE_ENVIRONMENT is 0 where the library does not set it aside (tcc, other CPUs), and for
-   x87. */
+/* The caller's floating-point environment, as the tests of what must not depend on it set it: get_environment,
+   set_environment, and a list of environments. HAVE_ENVIRONMENT is 0 where the library does not set it aside (tcc,
+   other CPUs), and for x87. */
 #ifndef MIXPREC_TEST_ENVIRONMENT_H
 #define MIXPREC_TEST_ENVIRONMENT_H
 
