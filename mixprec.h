@@ -445,7 +445,7 @@ typedef void (*mixprec_parallel_for)(void *context, size_t tasks, void (*task)(v
 typedef struct mixprec_gemm_desc {
     mixprec_transpose trans_a, trans_b;
     size_t m, n, k;
-    const double *alpha; /* NULL: 1. With fp32 accumulation it is first rounded to fp32. */
+    const double *alpha; /* NULL: 1. With fp32 accumulation it is first rounded to fp32, and may become 0. */
     const double *beta;  /* NULL: 0, and C is not read. Rounded likewise. */
     const void *a;       /* m x k, or k x m when trans_a */
     mixprec_dtype a_type;
@@ -1412,7 +1412,8 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    implementation with -ffast-math voids the order in portable C. The caller's rounding mode, FTZ and DAZ have no effect
    on x86, ARM and RISC-V; subnormals are kept. No t that was summed in fp32 is further from the exact sum than about
    (min(k, 512) + k / 512 + 1) 2^-24 times the sum of |a b| (Higham, "Accuracy and Stability of Numerical Algorithms",
-   2nd ed., 4.2); with k up to 65536, tests allow 1.5e-7 of it where products have both signs, 8e-7 where all have one.
+   2nd ed., 4.2), where nothing under- or overflows; with k up to 65536, tests allow 1.5e-7 of it where products have
+   both signs, 8e-7 where all have one.
 
    As in the BLAS: beta == 0 never reads C, so NaN in it is overwritten; alpha == 0 or k == 0 never reads A or B, which
    may then be NULL, and gives beta c, or +0 when beta is 0; m, n, k may be 0. C must not overlap A or B:
@@ -1425,7 +1426,8 @@ MIXPREC_API mixprec_status mixprec_amax_ex(float *result, const void *x, mixprec
    m, k, alpha, b, b_type, ldb, a, a_type, lda, beta, c, c_type, ldc), with the BLAS's leading dimensions.
 
    Several threads: let each compute a range of rows of C with a call of its own; the bits are the same (with stochastic
-   rounding, when .offset is the first row times n). The factors of mixprec_gemm_ex are doubles. */
+   rounding of one product, when .offset is raised by the first row times n; not for .row_begin). The factors of
+   mixprec_gemm_ex are doubles. */
 MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose tb, size_t m, size_t n, size_t k,
                                         float alpha, const void *a, mixprec_dtype a_type, size_t lda, const void *b,
                                         mixprec_dtype b_type, size_t ldb, float beta, void *c, mixprec_dtype c_type,
@@ -1441,7 +1443,8 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
    When a scale varies along k, k is cut where a scale changes; each piece is summed as described above from its own
    beginning, and t is the sum of (piece * scale of A) * scale of B, added in rising order. Activations but ReLU are
    computed in fp32, as by mixprec_activate; they are refused where C or the accumulator is f64
-   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale is read, and x starts as beta * c, or as +0 where beta is 0.
+   (MIXPREC_ERR_ACTIVATION). Where alpha or k is 0 no scale's value is looked at, and x starts as beta * c, or as +0
+   where beta is 0.
 
    Half the work: with a triangle, and for a full C when B is A (same pointer, dtype, leading dimension and stride, the
    other transpose), beta is 0 and there are neither scales, bias nor stochastic rounding; not of matrices so small that
@@ -1458,10 +1461,11 @@ MIXPREC_API mixprec_status mixprec_gemm(mixprec_transpose ta, mixprec_transpose 
 MIXPREC_API mixprec_status mixprec_gemm_ex(const mixprec_gemm_desc *desc);
 
 /* Bytes of workspace for a descriptor: *best for full speed, *least that mixprec_gemm_ex takes in any case (at times a
-   little less may do); either pointer may be NULL. Data, .workspace and .workspace_size are ignored, and .a or .b may
-   be left NULL; only the numbers at .alpha and .beta are read. Ask for each descriptor that differs in anything else:
-   even a smaller product may need more. Returns what mixprec_gemm_ex would say of the sizes, types and modes; on an
-   error nothing is written. */
+   little less may do); either pointer may be NULL. What .a, .b, .c, .bias and the scales point to is not read, and
+   .workspace and .workspace_size are ignored; .a, .b and .c may be left NULL, but whether .bias, .scale_a.values,
+   .scale_b.values and .parallel_for are NULL counts. The numbers at .alpha and .beta are read. Ask for each descriptor
+   that differs in anything else: even a smaller product may need more. Returns what mixprec_gemm_ex would say of the
+   sizes, types and modes; on an error nothing is written. */
 MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc, size_t *best, size_t *least);
 
 /* With .native = 1 those of the CPU's dot-product units may be used that do not give the canonical bits: they sum the
@@ -1478,8 +1482,8 @@ MIXPREC_API mixprec_status mixprec_gemm_workspace(const mixprec_gemm_desc *desc,
      MemorySanitizer.
    - On AArch64 Linux bf16 with bf16 with BF16 (BFMMLA), and f16 with f16 with FHM (FMLAL, which gives the canonical
      bits, too), tested in an emulator.
-   Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any with up to 16
-   rows of A or columns of B, whose bits are the canonical ones.
+   Where there is none, as with MIXPREC_NO_STDLIB, .native has no effect and is no error; nor has it any where m or n is
+   at most 16: the bits then are the canonical ones.
    AVX512_BF16 needs no such leave: its VDPBF16PS, which multiplies bf16 and fp8 in pairs, twice as many at a time,
    gives the canonical bits, and is used by itself where it is faster. That is on AMD's CPUs (tested on Zen 4; a CPU on
    which it rounded otherwise would be found out and do without; fp8 needs AVX512_VBMI, too). On Emerald Rapids it gives
@@ -1650,7 +1654,7 @@ MIXPREC_API int mixprec_found_inf(double norm);
    coefficient is 0 then.) */
 MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale);
 /* (float)min(1, max_norm / (norm + 1e-6)): torch.nn.utils.clip_grad_norm_. 1 when max_norm is 0 or negative, whatever
-   the norm: no clipping. Else NaN when either is, or both are infinite. */
+   the norm: no clipping (PyTorch multiplies by that). Else NaN when either is, or both are infinite. */
 MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
 
 /* One step for one tensor, in one pass. In fp32, one rounding for each operation, g the gradient, w the weight, m and v
@@ -1663,14 +1667,17 @@ MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm);
      SGD:
        g = g + weight_decay * w     unless it is 0
        m = g in step 1, then m = momentum * m + (1 - dampening) * g;   g = m, or, Nesterov, g = g + momentum * m
+         (step 1 of `sgd`: a tensor that joins later begins with m = 0, in PyTorch with g)
        w = w - learning_rate * g
    1 - learning_rate * weight_decay is rounded to fp32, so nothing decays where that product is below 2^-25.
    Then the weight is stored as the parameter says: narrowed by .round and .overflow. With compensation, w begins as
    model + compensation, model = narrow(w), compensation = narrow(w - model): of a model that has become Inf, the next
-   step makes NaN.
+   step makes NaN. After a gradient above sqrt(2^128 / (1 - beta2)), 5.8e20, v is Inf and the weight stays; with epsilon
+   0 a weight without gradients becomes NaN.
 
    The bits are the same on every machine and for any split of the tensor (.offset moved along), but for the payload and
-   sign of a NaN; -ffast-math voids that. grad is f32, f64, f16, bf16, e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2.
+   sign of a NaN; -ffast-math voids that. grad is f32, f64 (first rounded to fp32, where it may become Inf), f16, bf16,
+   e4m3 or e5m2, model f32, f16, bf16, e4m3 or e5m2.
    With found_inf not 0 the call checks its arguments but inverse_scale, clip and step, and changes nothing. A
    NaN in a gradient gets into the weights otherwise.
    MIXPREC_ERR_NULL (a structure, or an array that is needed unless n is 0), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE,
@@ -1684,8 +1691,8 @@ MIXPREC_API mixprec_status mixprec_adam_step(const mixprec_adam *adam, const mix
                                              float inverse_scale, float clip, int found_inf);
 
 /* sum[i] = sum[i] + x[i] * factor for i < n, in fp32, the product rounded first: gradients over micro-batches. x is
-   f32, f64, f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL (not where n is 0), MIXPREC_ERR_DTYPE,
-   MIXPREC_ERR_SIZE, MIXPREC_ERR_OVERLAP. */
+   f32, f64 (first rounded to fp32), f16, bf16, e4m3 or e5m2; it must not overlap sum. MIXPREC_ERR_NULL (not where n is
+   0), MIXPREC_ERR_DTYPE, MIXPREC_ERR_SIZE, MIXPREC_ERR_OVERLAP. */
 MIXPREC_API mixprec_status mixprec_accumulate(float *sum, const void *x, mixprec_dtype x_type, size_t n, float factor);
 
 /* The learning rate of a step, counted from 0 (which with warm-up has a rate of 0; .step of an optimiser begins with
@@ -1768,23 +1775,24 @@ MIXPREC_API size_t mixprec_buffer_read(void *buffer, uint64_t offset, void *byte
    in f32; results are narrowed to nearest even with the IEEE overflow policy, so that an overflow of a gradient reaches
    the scaler as Inf or NaN. In sums, element i of a row, or of what one image has of a channel, goes to lane i % 8. The
    lanes of softmax and of losses are in f64; those of normalisation, and of the gradient of softmax, add runs of eight
-   terms in f32, from +0 on, and the sums of runs in f64. Lanes l and l + 4 are added, then l + 2, l + 1. Images of one
-   pixel share one lane. A gradient is Inf or NaN, too, where a run is more than f32 can hold. The bits are the same on
-   every instruction set and compiler (a NaN is a NaN: its sign and payload are not promised), convolution's as
-   mixprec_gemm promises them, but not with -ffast-math. Nothing is allocated; blocks wait on the stack, up to 26 KB
-   (softmax, cross-entropy, norms; 12 KB with MIXPREC_NO_STDLIB, 8 KB in portable C), 14 KB for the others (9 KB, 5 KB;
+   terms in f32, from +0 on, and the sums of runs in f64; a run ends with the row, or the image's part of the channel
+   (of images of one pixel, it goes on over eight). Lanes l and l + 4 are added, then l + 2, l + 1. Images of one pixel
+   share one lane. A gradient is Inf or NaN, too, where a run is more than f32 can hold. The bits are the same on every
+   instruction set and compiler (a NaN is a NaN: its sign and payload are not promised), convolution's as mixprec_gemm
+   promises them, but not with -ffast-math. Nothing is allocated; blocks wait on the stack, up to 26 KB (softmax,
+   cross-entropy, norms; 12 KB with MIXPREC_NO_STDLIB, 8 KB in portable C), 14 KB for the others (9 KB, 5 KB;
    convolution as GEMM). Matrices are rows x columns, without gaps.
 
    Rows (samples, elements) do not depend on each other: a caller's threads may each take a range of them, and the bits
    stay. Gradients of parameters are arrays of f32 to which a call adds, element by element in the order of the rows:
    set them to zero when a step begins. One call for all rows, and calls for parts of them one after the other, give the
-   same bits.
+   same bits; but batch norm's, whose sums, formed as all of normalisation are, are added once.
 
    A first argument may be the same memory as an input of the same shape where the element size is the same, unless
    either belongs to parameters (gamma, a bias, a gradient of one) or a comment excludes it; any other overlap of an
    output is MIXPREC_ERR_OVERLAP. Also, everywhere: MIXPREC_ERR_NULL, MIXPREC_ERR_SIZE (an array of more than SIZE_MAX /
-   4 bytes; for convolution of more than SIZE_MAX / 64 elements, im2col's matrix among them). A dimension of 0 is no
-   error, and nothing is done; what has no element then may be NULL. */
+   4 bytes; for convolution also SIZE_MAX / 64 elements of y, or of im2col's matrix, for one image). A dimension of 0 is
+   no error, and nothing is done; what has no element then may be NULL. */
 
 /* y = activation(x). In f32 the error is below 3 ulp, of MIXPREC_ACTIVATION_GELU below 6, where the result is tiny,
    too; the tests try every float from 2^-14 to 256 in magnitude, and some of the others. ReLU is exact.
@@ -1823,10 +1831,10 @@ MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dty
                                                            const int32_t *valid, size_t rows, size_t columns);
 
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
-   (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean over n rows pass
-   1/n, times the scaler's scale for loss scaling. Losses are as accurate as mixprec_log_softmax. Rows with a negative
-   target are left out: their loss and gradients are 0. dlogits may be NULL (evaluation), and so may losses.
-   MIXPREC_ERR_INDEX when a target is not below columns. */
+   (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean pass 1/n, n the
+   rows that are not left out, as in PyTorch, times the scaler's scale for loss scaling. Losses are as accurate as
+   mixprec_log_softmax. Rows with a negative target are left out: their loss and gradients are 0. dlogits may be NULL
+   (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
                                                  const void *logits, mixprec_dtype logits_type, const int32_t *targets,
                                                  size_t rows, size_t columns, double scale);
@@ -1919,10 +1927,12 @@ MIXPREC_API mixprec_status mixprec_dropout(void *y, mixprec_dtype y_type, const 
    batch x channels x height x width, weight is filters x channels x kernel_height x kernel_width, y is batch x filters
    x output height x output width; mixprec_conv2d_output tells the latter two. bias has `filters` elements and may be
    NULL. backward_weight adds to dweight and dbias, image by image (the sums of dbias are in f64, as mixprec_sum's);
-   dbias may be NULL. In the other two the images of a batch do not depend on each other. workspace: any memory of as
-   many bytes as mixprec_conv2d_workspace tells, the same for all three and all dtypes (MIXPREC_ERR_WORKSPACE).
-   MIXPREC_ERR_PARAMETER when a size other than batch is 0, height, width or padding is above SIZE_MAX / 4, or the
-   kernel is larger than the padded image. Not in place. */
+   dbias may be NULL. backward_input adds the product's f32 in f64, in the order of the kernel's rows and columns.
+   Padding is zeros like any others: an Inf in the weights makes NaN of them. In the other two the images of a batch do
+   not depend on each other. workspace: any memory of as many bytes as mixprec_conv2d_workspace tells, the same for all
+   three and all dtypes (MIXPREC_ERR_WORKSPACE; MIXPREC_ERR_NULL for NULL with a size). MIXPREC_ERR_PARAMETER when a
+   size other than batch is 0, height, width or padding is above SIZE_MAX / 4, or the kernel is larger than the padded
+   image. Not in place. */
 MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width);
 MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes);
 MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, void *y, mixprec_dtype y_type,
@@ -12143,10 +12153,16 @@ static size_t mixprec_gemm_cut_(const mixprec_gemm_plan_ *plan, const mixprec_ge
                                 size_t index) {
     size_t cut = units / plan->tasks * index + (size_t)((uint64_t)(units % plan->tasks) * index / plan->tasks);
     if (plan->split == MIXPREC_SPLIT_ROWS_ && d->triangle != MIXPREC_FULL && units < (size_t)1 << 20) {
-        size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
-        for (cut = 0; (uint64_t)cut * cut * plan->tasks < (uint64_t)units * units * parts; cut++)
-            ;
-        cut = d->triangle == MIXPREC_UPPER ? units - cut : cut;
+        const size_t parts = d->triangle == MIXPREC_LOWER ? index : plan->tasks - index;
+        size_t least = 0, most = units;
+        while (least < most) {
+            const uint64_t middle = (least + most) / 2;
+            if (middle * middle * plan->tasks < (uint64_t)units * units * parts)
+                least = (size_t)middle + 1;
+            else
+                most = (size_t)middle;
+        }
+        cut = d->triangle == MIXPREC_UPPER ? units - least : least;
     }
     return cut;
 }
@@ -14168,7 +14184,8 @@ MIXPREC_NOINLINE_ void mixprec_step_run_(const mixprec_kernels_ *kernels, mixpre
         kernels->fence();
 }
 
-/* x^n for n >= 1 by squaring: the error is about n |log x| 2^-53 of it. */
+/* x^n for n >= 1 and x <= 1 by squaring: the error is below n 2^-53 of it. So 1 - x^n, where x is 1 - d, has about
+   2^-53 / d of error in it: with d down to 1e-8 less than fp32 keeps. */
 static double mixprec_power_(double x, uint64_t n) {
     double power = 1;
     for (; n; n >>= 1) {
@@ -14224,7 +14241,7 @@ MIXPREC_NOINLINE_ void mixprec_accumulate_run_(const mixprec_kernels_ *kernels, 
 }
 
 /* cos(pi x) for 0 <= x <= 1: as -cos(pi (1 - x)), and from 1/4 on as a sine, by their series. The error is below
-   1e-16. */
+   2e-16. */
 MIXPREC_NOINLINE_ double mixprec_cos_pi_(double x) {
     static const double cosine[] = {1.0 / 20922789888000.0,
                                     -1.0 / 87178291200.0,
@@ -15314,7 +15331,8 @@ MIXPREC_NOINLINE_ float mixprec_norm_statistics_(const mixprec_norm_ *norm, size
     const double n = (double)(g.segments * g.length);
     float rstd;
     g.first += group * norm->step;
-    if (!norm->given && !(variance + norm->epsilon >= 7.888609052210118e-31 && variance < 1.7014118346046923e38))
+    if (!norm->given && (variance + norm->epsilon < 7.888609052210118e-31 ||
+                         mixprec_f64_bits_(variance) >= (uint64_t)0x47E << 52)) /* 2^127, or NaN */
         mixprec_norm_wide_(norm, &g, mean, &variance);
     rstd = mixprec_inverse_root_(variance + norm->epsilon);
     if (norm->mean && !norm->given)
@@ -16590,7 +16608,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     if (batch == 1)
         d->stride_a = d->stride_b = d->stride_c = 0;
     else if (!d->stride_c)
-        d->stride_c = d->m * d->ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
+        d->stride_c = d->n ? d->m * d->ldc : 0; /* no overflow: C's extent is known to be far below SIZE_MAX */
     d->stride_a = d->a_array ? 0 : d->stride_a;
     d->stride_b = d->b_array ? 0 : d->stride_b;
     d->stride_c = d->c_array ? 0 : d->stride_c;

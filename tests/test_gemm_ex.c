@@ -1496,6 +1496,11 @@ static void test_statuses(void) {
         huge.batch = SIZE_MAX / 64;
         check_error(&huge, MIXPREC_ERR_SIZE, "a batch of SIZE_MAX / 64", 1);
         huge = good;
+        huge.m = SIZE_MAX / 2;
+        huge.n = huge.k = huge.lda = huge.ldb = huge.ldc = huge.row_begin = huge.row_end = 0;
+        huge.batch = 2;
+        CHECK(mixprec_gemm_ex(&huge) == MIXPREC_OK, "rows of nothing, in a batch");
+        huge = good;
         huge.c_type = MIXPREC_E4M3;
         huge.stride_c = SIZE_MAX / 4 / good.batch;
         CHECK(mixprec_gemm_workspace(&huge, &best, NULL) == MIXPREC_OK, "a batch of C over a quarter of all addresses");
