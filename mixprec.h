@@ -18503,31 +18503,30 @@ static size_t mixprec_conv_outputs_(size_t size, size_t kernel, size_t stride, s
     return (padded - 1 - reach) / stride + 1;
 }
 
-/* One product of the three passes. Where only the workspace is asked for, the operands are f16 or f32: either may need
-   more, and the others get by with what is best for these two. */
-static mixprec_gemm_desc mixprec_conv_gemm_(size_t m, size_t n, size_t k, mixprec_transpose trans_a, const void *a,
-                                            mixprec_dtype a_type, mixprec_transpose trans_b, const void *b,
-                                            mixprec_dtype b_type, void *c, mixprec_dtype c_type) {
+/* The product of a pass: forward, backward to the input, backward to the weights. */
+enum { MIXPREC_CONV_Y_, MIXPREC_CONV_DX_, MIXPREC_CONV_DWEIGHT_ };
+static mixprec_gemm_desc mixprec_conv_pass_(const mixprec_conv_plan_ *plan, int pass, mixprec_dtype a_type,
+                                            mixprec_dtype b_type, mixprec_dtype c_type) {
     static const mixprec_gemm_desc none = MIXPREC_ZERO_;
+    static const double one = 1;
     mixprec_gemm_desc d = none;
-    d.m = m;
-    d.n = n;
-    d.k = k;
-    d.trans_a = trans_a;
-    d.a = a;
+    d.m = pass == MIXPREC_CONV_DX_ ? plan->depth : plan->layer.filters;
+    d.n = pass == MIXPREC_CONV_DWEIGHT_ ? plan->depth : plan->points;
+    d.k = pass == MIXPREC_CONV_Y_ ? plan->depth : pass == MIXPREC_CONV_DX_ ? plan->layer.filters : plan->points;
+    d.trans_a = pass == MIXPREC_CONV_DX_ ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+    d.trans_b = pass == MIXPREC_CONV_DWEIGHT_ ? MIXPREC_TRANS : MIXPREC_NO_TRANS;
+    d.beta = pass == MIXPREC_CONV_DWEIGHT_ ? &one : NULL;
     d.a_type = a_type;
-    d.trans_b = trans_b;
-    d.b = b;
     d.b_type = b_type;
-    d.c = c;
     d.c_type = c_type;
     return d;
 }
 
+/* Workspace for the best speed with f16 and f32; mixprec_conv_check_ sees to what other types need in any case. */
 static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec_conv_plan_ *plan) {
-    static const double one = 1;
     mixprec_conv2d *l = &plan->layer;
-    size_t i, best;
+    size_t best;
+    int i;
     if (!layer)
         return MIXPREC_ERR_NULL;
     *l = *layer;
@@ -18553,23 +18552,23 @@ static mixprec_status mixprec_conv_plan_of_(const mixprec_conv2d *layer, mixprec
     plan->bytes = 0;
     for (i = 0; i < 6; i++) {
         const mixprec_dtype type = i < 3 ? MIXPREC_F16 : MIXPREC_F32;
-        mixprec_gemm_desc d =
-            i % 3 == 0   ? mixprec_conv_gemm_(l->filters, plan->points, plan->depth, MIXPREC_NO_TRANS, NULL, type,
-                                              MIXPREC_NO_TRANS, NULL, type, NULL, MIXPREC_F16)
-            : i % 3 == 1 ? mixprec_conv_gemm_(plan->depth, plan->points, l->filters, MIXPREC_TRANS, NULL, type,
-                                              MIXPREC_NO_TRANS, NULL, type, NULL, MIXPREC_F32)
-                         : mixprec_conv_gemm_(l->filters, plan->depth, plan->points, MIXPREC_NO_TRANS, NULL, type,
-                                              MIXPREC_TRANS, NULL, type, NULL, MIXPREC_F32);
-        mixprec_status status;
-        if (i % 3 == 2)
-            d.beta = &one;
-        status = mixprec_gemm_workspace(&d, &best, NULL);
+        const mixprec_gemm_desc d = mixprec_conv_pass_(plan, i % 3, type, type, i == 0 ? MIXPREC_F16 : MIXPREC_F32);
+        const mixprec_status status = mixprec_gemm_workspace(&d, &best, NULL);
         if (status != MIXPREC_OK)
             return status;
         plan->bytes = best > plan->bytes ? best : plan->bytes;
     }
     plan->bytes += plan->columns_bytes + plan->sums_bytes + 16; /* 16: to align */
     return MIXPREC_OK;
+}
+
+/* Not less than this product needs; one of types that are refused needs nothing. */
+static void mixprec_conv_raise_(mixprec_conv_plan_ *plan, const mixprec_gemm_desc *d) {
+    size_t least;
+    if (mixprec_gemm_workspace(d, NULL, &least) == MIXPREC_OK) {
+        least += plan->columns_bytes + plan->sums_bytes + 16;
+        plan->bytes = least > plan->bytes ? least : plan->bytes;
+    }
 }
 
 MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, size_t *height, size_t *width) {
@@ -18585,22 +18584,29 @@ MIXPREC_API mixprec_status mixprec_conv2d_output(const mixprec_conv2d *layer, si
 }
 
 MIXPREC_API mixprec_status mixprec_conv2d_workspace(const mixprec_conv2d *layer, size_t *bytes) {
+    static const mixprec_dtype types[] = {MIXPREC_F32, MIXPREC_F16, MIXPREC_BF16, MIXPREC_E4M3, MIXPREC_E5M2};
     mixprec_conv_plan_ plan;
     mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
+    int i, pass;
     if (status == MIXPREC_OK && !bytes)
         return MIXPREC_ERR_NULL;
+    for (i = 0; i < 125 && status == MIXPREC_OK; i++) /* backward, sums stay f32 */
+        for (pass = MIXPREC_CONV_Y_; pass <= (i % 5 ? MIXPREC_CONV_Y_ : MIXPREC_CONV_DWEIGHT_); pass++) {
+            const mixprec_gemm_desc d = mixprec_conv_pass_(&plan, pass, types[i / 25], types[i / 5 % 5], types[i % 5]);
+            mixprec_conv_raise_(&plan, &d);
+        }
     if (status == MIXPREC_OK)
         *bytes = plan.bytes;
     return status;
 }
 
-/* Checks the arguments with the workspace as the last; its parts are aligned for f32. */
-static mixprec_status mixprec_conv_check_(const mixprec_conv_plan_ *plan, mixprec_argument_ *a, int count,
-                                          void *workspace, size_t workspace_size, char **columns, float **sums,
-                                          mixprec_gemm_desc *d) {
+/* Checks the arguments with the workspace as the last; its parts are aligned for f32. d is the pass's product. */
+static mixprec_status mixprec_conv_check_(mixprec_conv_plan_ *plan, mixprec_argument_ *a, int count, void *workspace,
+                                          size_t workspace_size, char **columns, float **sums, mixprec_gemm_desc *d) {
     mixprec_status status;
     *columns = NULL;
     *sums = NULL;
+    mixprec_conv_raise_(plan, d);
     a[count] = mixprec_argument_of_(workspace, MIXPREC_E4M3,
                                     plan->layer.batch ? mixprec_min_(workspace_size, plan->bytes) : 0, MIXPREC_OUT_);
     status = mixprec_check_arguments_(a, count + 1);
@@ -18637,8 +18643,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, v
     float *sums;
     if (status != MIXPREC_OK)
         return status;
-    d = mixprec_conv_gemm_(l->filters, plan.points, plan.depth, MIXPREC_NO_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
-                           NULL, x_type, NULL, y_type);
+    d = mixprec_conv_pass_(&plan, MIXPREC_CONV_Y_, weight_type, x_type, bias ? MIXPREC_F32 : y_type);
+    d.a = weight;
     a[0] = mixprec_argument_of_(y, y_type, mixprec_count_(l->batch, plan.output), MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(x, x_type, mixprec_count_(l->batch, plan.image), MIXPREC_IN_);
     a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
@@ -18647,7 +18653,6 @@ MIXPREC_API mixprec_status mixprec_conv2d_forward(const mixprec_conv2d *layer, v
     for (i = 0; status == MIXPREC_OK && i < l->batch; i++) {
         d.b = mixprec_conv_columns_(&plan, columns, (const char *)x + i * plan.image * x_size, x_size);
         d.c = bias ? (char *)sums : (char *)y + i * plan.output * y_size;
-        d.c_type = bias ? MIXPREC_F32 : y_type;
         status = mixprec_gemm_ex(&d);
         if (status == MIXPREC_OK && bias) {
             mixprec_fp_ environment = mixprec_fp_begin_();
@@ -18676,8 +18681,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_input(const mixprec_conv2d *l
     size_t i;
     if (status != MIXPREC_OK)
         return status;
-    d = mixprec_conv_gemm_(plan.depth, plan.points, l->filters, MIXPREC_TRANS, weight, weight_type, MIXPREC_NO_TRANS,
-                           NULL, dy_type, NULL, MIXPREC_F32);
+    d = mixprec_conv_pass_(&plan, MIXPREC_CONV_DX_, weight_type, dy_type, MIXPREC_F32);
+    d.a = weight;
     a[0] = mixprec_argument_of_(dx, dx_type, mixprec_count_(l->batch, plan.image), MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);
     a[2] = mixprec_argument_of_(weight, weight_type, plan.weights, MIXPREC_IN_);
@@ -18705,7 +18710,6 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
                                                           const void *dy, mixprec_dtype dy_type, const void *x,
                                                           mixprec_dtype x_type, void *workspace,
                                                           size_t workspace_size) {
-    static const double one = 1;
     mixprec_conv_plan_ plan;
     mixprec_status status = mixprec_conv_plan_of_(layer, &plan);
     const mixprec_conv2d *l = &plan.layer;
@@ -18716,9 +18720,8 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
     float *sums;
     if (status != MIXPREC_OK)
         return status;
-    d = mixprec_conv_gemm_(l->filters, plan.depth, plan.points, MIXPREC_NO_TRANS, NULL, dy_type, MIXPREC_TRANS, NULL,
-                           x_type, dweight, MIXPREC_F32);
-    d.beta = &one;
+    d = mixprec_conv_pass_(&plan, MIXPREC_CONV_DWEIGHT_, dy_type, x_type, MIXPREC_F32);
+    d.c = dweight;
     a[0] = mixprec_argument_of_(dweight, MIXPREC_F32, plan.weights, MIXPREC_OUT_);
     a[1] = mixprec_argument_of_(dbias, MIXPREC_F32, l->filters, MIXPREC_OUT_ | MIXPREC_OPTIONAL_);
     a[2] = mixprec_argument_of_(dy, dy_type, mixprec_count_(l->batch, plan.output), MIXPREC_IN_);

@@ -2528,6 +2528,59 @@ static void test_statuses(void) {
     REFUSED(MIXPREC_OK, mixprec_conv2d_forward(&wrong, NULL, F, NULL, F, p(2), F, NULL, F, NULL, 0));
 }
 
+/* No pass needs more than mixprec_conv2d_workspace tells, on CPUs that are not here, too: nothing is run but the
+   planning. */
+static void check_conv_workspace(size_t filters, size_t depth, size_t points) {
+    mixprec_conv2d l;
+    size_t bytes, least, i;
+    memset(&l, 0, sizeof l);
+    l.batch = l.kernel_height = l.kernel_width = l.height = 1;
+    l.channels = depth;
+    l.filters = filters;
+    l.width = points;
+    CHECK_STATUS("workspace", mixprec_conv2d_workspace(&l, &bytes), MIXPREC_OK);
+    bytes -= (depth + filters) * points * 4 + 16; /* im2col's matrix, sums; to align them */
+    for (i = 0; i < 125; i++) {
+        const double one = 1;
+        mixprec_gemm_desc d, none = {0};
+        d = none; /* forward */
+        d.m = filters, d.n = points, d.k = depth;
+        d.a_type = dtypes[i / 25], d.b_type = dtypes[i / 5 % 5], d.c_type = dtypes[i % 5];
+        CHECK(mixprec_gemm_workspace(&d, NULL, &least) == MIXPREC_OK && least <= bytes,
+              "y, %zu x %zu x %zu, types %zu: %zu of %zu bytes", filters, depth, points, i, least, bytes);
+        d.c_type = MIXPREC_F32;
+        d.m = depth, d.k = filters, d.trans_a = MIXPREC_TRANS;
+        CHECK(mixprec_gemm_workspace(&d, NULL, &least) == MIXPREC_OK && least <= bytes,
+              "dx, %zu x %zu x %zu, types %zu: %zu of %zu bytes", filters, depth, points, i, least, bytes);
+        d.m = filters, d.n = depth, d.k = points;
+        d.trans_a = MIXPREC_NO_TRANS, d.trans_b = MIXPREC_TRANS, d.beta = &one;
+        CHECK(mixprec_gemm_workspace(&d, NULL, &least) == MIXPREC_OK && least <= bytes,
+              "dweight, %zu x %zu x %zu, types %zu: %zu of %zu bytes", filters, depth, points, i, least, bytes);
+    }
+}
+static void test_conv_workspace(void) {
+    static const size_t sizes[][3] = {{35, 1, 129},   {1, 24, 14},    {1, 40, 44},
+                                      {47, 1, 50176}, {34, 6, 50176}, {46, 1, 532}};
+    size_t i;
+#ifdef MIXPREC_HAS_AVX512_
+    static const int cpus[] = {0, MIXPREC_ISA_AVX512, MIXPREC_ISA_AVX512 | MIXPREC_UNIT_VBMI_,
+                               MIXPREC_ISA_AVX512 | MIXPREC_UNIT_VBMI_ | MIXPREC_UNIT_BF16_ | MIXPREC_UNIT_PAIRS_ |
+                                   MIXPREC_UNIT_AMD_};
+    size_t cpu;
+    for (cpu = 0; cpu < sizeof cpus / sizeof *cpus; cpu++) {
+        mixprec_features_found_ = cpus[cpu]; /* 0: not asked yet */
+#else
+    {
+#endif
+        for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            check_conv_workspace(sizes[i][0], sizes[i][1], sizes[i][2]);
+        for (i = 0; i < (test_quick ? 20 : 200); i++)
+            check_conv_workspace(1 + random_u32() % 64, 1 + random_u32() % (i % 2 ? 64 : 700),
+                                 1 + random_u32() % 20000);
+    }
+    library_hide_units(0);
+}
+
 int main(int argc, char **argv) {
     static const struct {
         const char *name;
@@ -2559,6 +2612,7 @@ int main(int argc, char **argv) {
         {"layers: embedding and its gradient", test_embedding},
         {"layers: dropout", test_dropout},
         {"layers: convolution and its gradients", test_convolution},
+        {"layers: convolution's workspace on other CPUs", test_conv_workspace},
         {"layers: gradient of a bias, several blocks", test_large_bias_gradient},
         {"layers: a convolution's workspace", test_convolution_workspace},
         {"layers: the same bits everywhere and for any split over rows", test_bits},
