@@ -567,9 +567,8 @@ typedef struct mixprec_quantize_desc {
     mixprec_dtype dst_type;
     size_t dst_ld; /* likewise; for fp4 even, since rows begin with a byte: 0 is `columns`, plus one if that is odd */
 
-    float
-        *scales; /* written (scales_given: read), in the layout of mixprec_scales: an element of src is about an ... */
-    size_t block_rows, block_columns; /* ... element of dst times the scale of its block; 0: all rows, all columns */
+    float *scales; /* written, or scales_given; as in mixprec_scales: an element of src is about ... */
+    size_t block_rows, block_columns; /* ... one of dst times the scale of its block; 0: all rows, all columns */
     size_t scales_ld;                 /* 0: rows of scales without gaps */
     const float *scale;  /* not NULL: multiply by this one, of delayed scaling, not by what fits; one block */
     int power_of_two;    /* 1: scales are powers of two, which E8M0 holds exactly */

@@ -611,28 +611,26 @@ static void properties(void) {
     DO(mixprec_status_string(MIXPREC_OK));
 }
 
+static void measure(const char *name, size_t most, void (*calls)(void)) {
+    if (family(name, most)) {
+        calls();
+        family_end();
+    }
+}
+
 static void *all_families(void *unused) {
     unsigned char *from, *to;
     (void)unused;
-    if (family("stack: properties", MOST(1, 1, 1)))
-        properties(), family_end();
+    measure("stack: properties", MOST(1, 1, 1), properties);
     make_inputs();
-    if (family("stack: conversions", MOST(14, 9, 4)))
-        conversions(), family_end();
-    if (family("stack: statistics", MOST(20, 13, 8)))
-        statistics(), family_end();
-    if (family("stack: reductions", MOST(5, 3, 3)))
-        reductions(), family_end();
-    if (family("stack: quantisation", MOST(14, 9, 4)))
-        quantisation(), family_end();
-    if (family("stack: loss scaling", MOST(6, 2, 2)))
-        scaling(), family_end();
-    if (family("stack: optimisers", MOST(14, 9, 4)))
-        optimisers(), family_end();
-    if (family("stack: policies", MOST(1, 1, 1)))
-        policies(), family_end();
-    if (family("stack: checkpoints", MOST(10, 4, 4)))
-        checkpoints(), family_end();
+    measure("stack: conversions", MOST(14, 9, 4), conversions);
+    measure("stack: statistics", MOST(20, 13, 8), statistics);
+    measure("stack: reductions", MOST(5, 3, 3), reductions);
+    measure("stack: quantisation", MOST(14, 9, 4), quantisation);
+    measure("stack: loss scaling", MOST(6, 2, 2), scaling);
+    measure("stack: optimisers", MOST(14, 9, 4), optimisers);
+    measure("stack: policies", MOST(1, 1, 1), policies);
+    measure("stack: checkpoints", MOST(10, 4, 4), checkpoints);
     if (family("stack: products, workspace given", PRODUCTS)) {
         products(1);
         if (mixprec_isa_available(MIXPREC_ISA_AVX512)) { /* as AMD's CPUs do by themselves */
@@ -643,14 +641,10 @@ static void *all_families(void *unused) {
     }
     if (family("stack: products, no workspace", PRODUCTS + UNALLOCATED))
         products(0), family_end();
-    if (family("stack: packed matrices", PRODUCTS))
-        packed(), family_end();
-    if (family("stack: softmax and norms", MOST(26, 12, 8)))
-        softmax_and_norms(), family_end();
-    if (family("stack: other layers", MOST(14, 9, 5)))
-        other_layers(), family_end();
-    if (family("stack: convolution", PRODUCTS))
-        convolution(), family_end();
+    measure("stack: packed matrices", PRODUCTS, packed);
+    measure("stack: softmax and norms", MOST(26, 12, 8), softmax_and_norms);
+    measure("stack: other layers", MOST(14, 9, 5), other_layers);
+    measure("stack: convolution", PRODUCTS, convolution);
     if (!mixprec_isa_available(MIXPREC_ISA_AVX2))
         test_skip("stack: more than the caches hold", "written around them only with AVX2");
     else if ((from = calloc(2, LARGE)) != NULL && (to = calloc(2, LARGE)) != NULL) {
