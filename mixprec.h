@@ -2203,6 +2203,15 @@ MIXPREC_INLINE int mixprec_is_positive_(float x) {
 MIXPREC_INLINE int mixprec_is_scale_(float x) {
     return mixprec_f32_bits_(x) - 0x00800000u < 0x7F000000u;
 }
+/* Is every element of a matrix finite, and at least the number >= 0 with these bits? */
+MIXPREC_NOINLINE_ int mixprec_are_from_(uint32_t least, const float *values, size_t rows, size_t columns, size_t ld) {
+    size_t i, j;
+    for (i = 0; i < rows; i++)
+        for (j = 0; j < columns; j++)
+            if (mixprec_f32_bits_(values[i * ld + j]) - least >= 0x7F800000u - least)
+                return 0;
+    return 1;
+}
 
 /* x * factor. A NaN becomes quiet and is x else: RISC-V's product would have neither its sign nor its payload. */
 MIXPREC_INLINE float mixprec_times_f32_(float x, float factor) {
@@ -16484,13 +16493,9 @@ static mixprec_status mixprec_check_scales_(mixprec_scales *scales, size_t rows,
 }
 
 /* Is every scale finite and positive? */
-static int mixprec_are_scales_(const float *values, const mixprec_extent_ *extent) {
-    size_t i, j;
-    for (i = 0; extent->bytes && i < extent->rows; i++)
-        for (j = 0; j < extent->width / sizeof(float); j++)
-            if (!mixprec_is_positive_(values[i * (extent->stride / sizeof(float)) + j]))
-                return 0;
-    return 1;
+static int mixprec_are_positive_(const float *values, const mixprec_extent_ *extent) {
+    return mixprec_are_from_(1, values, extent->bytes ? extent->rows : 0, extent->width / sizeof(float),
+                             extent->stride / sizeof(float));
 }
 
 /* What a descriptor's pointers point to: the matrices of one product, the scales, the bias, the workspace. */
@@ -17023,8 +17028,8 @@ static mixprec_status mixprec_gemm_do_(mixprec_gemm_desc *d) {
         return status;
     if (!plan.nothing && d->packed_size && mixprec_check_packed_(d, plan.kernels) != MIXPREC_OK)
         return MIXPREC_ERR_PACKED;
-    if (!plan.nothing && (!mixprec_are_scales_(d->scale_a.values, &extents[MIXPREC_SCALE_A_]) ||
-                          !mixprec_are_scales_(d->scale_b.values, &extents[MIXPREC_SCALE_B_])))
+    if (!plan.nothing && (!mixprec_are_positive_(d->scale_a.values, &extents[MIXPREC_SCALE_A_]) ||
+                          !mixprec_are_positive_(d->scale_b.values, &extents[MIXPREC_SCALE_B_])))
         return MIXPREC_ERR_SCALE;
     job.plan = &plan;
     job.desc = d;
@@ -17516,12 +17521,7 @@ static mixprec_status mixprec_check_blocks_(size_t rows, size_t columns, size_t 
 /* Is every scale of a matrix that is not empty finite, and not negative? */
 static int mixprec_are_block_scales_(const float *values, size_t ld, size_t rows, size_t columns, size_t block_rows,
                                      size_t block_columns) {
-    size_t i, j;
-    for (i = 0; i <= (rows - 1) / block_rows; i++)
-        for (j = 0; j <= (columns - 1) / block_columns; j++)
-            if (mixprec_f32_bits_(values[i * ld + j]) >= 0x7F800000u)
-                return 0;
-    return 1;
+    return mixprec_are_from_(0, values, (rows - 1) / block_rows + 1, (columns - 1) / block_columns + 1, ld);
 }
 
 MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc) {
