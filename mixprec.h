@@ -16494,8 +16494,8 @@ static mixprec_status mixprec_check_scales_(mixprec_scales *scales, size_t rows,
 
 /* Is every scale finite and positive? */
 static int mixprec_are_positive_(const float *values, const mixprec_extent_ *extent) {
-    return mixprec_are_from_(1, values, extent->bytes ? extent->rows : 0, extent->width / sizeof(float),
-                             extent->stride / sizeof(float));
+    return !extent->bytes ||
+           mixprec_are_from_(1, values, extent->rows, extent->width / sizeof(float), extent->stride / sizeof(float));
 }
 
 /* What a descriptor's pointers point to: the matrices of one product, the scales, the bias, the workspace. */
