@@ -63,15 +63,18 @@
 
 /* Warnings that the including file may want of its own code; C knows one kind of cast and of null pointer, and a switch
    over an enumeration without `default` lets the compiler name a missing case. gcc warns of a layout that is NULL,
-   which a check of the dtype has excluded. clang names the loops that it does not unroll under -Oz and -fno-inline. */
+   which a check of the dtype has excluded. clang names the loops that it does not unroll under -Oz and -fno-inline and
+   with the sanitizer of undefined behaviour. */
 #if defined(__GNUC__) && !defined(__TINYC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wswitch-default"
 #if __GNUC__ >= 6 || defined(__clang__)
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 #endif
-#if defined(__clang__) && (defined(__OPTIMIZE_SIZE__) || defined(__NO_INLINE__))
+#ifdef __clang__
+#if defined(__OPTIMIZE_SIZE__) || defined(__NO_INLINE__) || __has_feature(undefined_behavior_sanitizer)
 #pragma GCC diagnostic ignored "-Wpass-failed"
+#endif
 #endif
 #ifdef __cplusplus
 #pragma GCC diagnostic ignored "-Wold-style-cast"

@@ -69,7 +69,7 @@ quick_tests "address and undefined-behaviour sanitizers" "$all" \
 
 # what only clang finds: uninitialised memory, which gets into results by way of padding and tails; offsets from NULL
 quick_tests "memory and clang's undefined-behaviour sanitizers" "gemm gemm_ex reduce quant optim checkpoint layers" \
-    clang-19 -O1 -fsanitize=memory,undefined -fno-sanitize-recover=all
+    clang-19 -O1 -fsanitize=memory,undefined -fno-sanitize-recover=all -Werror
 # parts of a product that touch what another thread writes, and memory that calls share
 quick_tests "thread sanitizer" "gemm_ex threads" clang-19 -O1 -fsanitize=thread
 
