@@ -1564,7 +1564,7 @@ MIXPREC_API mixprec_status mixprec_delayed_scaling_update(mixprec_delayed_scalin
        d.scales_given = 1, mixprec_quantize(&d);
 
    Blocks too small for e4m3 get a scale of 0, and come back as zeros. mixprec_gemm_ex refuses 0: rounding up
-   (how.round = MIXPREC_ROUND_UP) leaves none.
+   (how.round = MIXPREC_ROUND_UP) leaves none but where d.scales is below 2^-150 of t, a product that fp32 has as 0.
 
    Several threads: give each a range of rows that begins at a multiple of block_rows, with .offset moved by rows times
    columns; for one scale over more than that, find amax first, and pass .scale.
@@ -1589,7 +1589,8 @@ MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type,
 #ifndef MIXPREC_NO_SCALER
 /* Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018, 3.2) with the arithmetic and the
    defaults of PyTorch's GradScaler: scale 2^16, growth 2, backoff 0.5, interval 2000; hysteresis after Megatron-LM. The
-   scale stays a finite normal number; after an update it is within [min_scale, max_scale], whatever the fields were.
+   scale stays a finite normal number; after an update it is within [min_scale, max_scale], whatever it was. A limit
+   that is no such number counts as the least or the largest of them, and min_scale holds where it is above max_scale.
    NULL: nothing happens. */
 MIXPREC_API void mixprec_scaler_init(mixprec_scaler *scaler);
 
@@ -13884,7 +13885,7 @@ MIXPREC_NOINLINE_ int mixprec_scaler_is_sound_(const mixprec_scaler *s) {
            s->growth_interval >= 1 && s->hysteresis >= 1 && s->growth_tracker >= 0 && s->hysteresis_used >= 0;
 }
 
-/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN becomes the least. */
+/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN and Inf become the least. */
 static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
     float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
     float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);

@@ -30,7 +30,7 @@ quick_tests "MIXPREC_NO_SIMD" "$some" "$CC" -O2 -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_NO_STDLIB" "$all stack" "$CC" -O2 -DMIXPREC_NO_STDLIB
 quick_tests "MIXPREC_NO_STDLIB, MIXPREC_NO_SIMD" stack "$CC" -O2 -DMIXPREC_NO_STDLIB -DMIXPREC_NO_SIMD
 quick_tests "MIXPREC_ASSERT" "$some" "$CC" -O2 -include assert.h "-DMIXPREC_ASSERT(x)=assert(x)"
-quick_tests "MIXPREC_MAX_ISA=2" "$some" "$CC" -O2 -DMIXPREC_MAX_ISA=2
+quick_tests "MIXPREC_MAX_ISA=2" "$some quant" "$CC" -O2 -DMIXPREC_MAX_ISA=2
 
 # levels at which nothing else runs: an optimiser's mistake shows in conversions, which must be right to the bit. What
 # they do not need is left out, for it takes most of the compiler's time.

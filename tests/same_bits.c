@@ -80,7 +80,8 @@ static mixprec_status train(void) {
     mixprec_scaler_init(&scaler);
     mixprec_adamw_init(&adam);
     for (step = 0; step < STEPS; step++) {
-        double squares, total = 0;
+        double squares, total = 0, norm;
+        float inverse;
         for (i = 0; i < TOKENS; i++) {
             tokens[i] = (int32_t)(mixprec_random_bits(26, (uint64_t)step * TOKENS + i) % VOCABULARY);
             targets[i] = (tokens[i] * 2 + 1) % VOCABULARY;
@@ -122,10 +123,11 @@ static mixprec_status train(void) {
             status |= mixprec_sum_squares(&squares, all[i]->grad, MIXPREC_F16, all[i]->n);
             total += squares;
         }
-        scaler.found_inf |= mixprec_found_inf(total);
+        inverse = mixprec_inverse_scale(scaler.scale);
+        norm = mixprec_gradient_norm(total, inverse);
+        scaler.found_inf |= mixprec_found_inf(norm);
         if (mixprec_scaler_update(&scaler)) {
-            float inverse = mixprec_inverse_scale(scaler.scale);
-            float clip = mixprec_clip_coefficient(mixprec_gradient_norm(total, inverse), 0.5);
+            const float clip = mixprec_clip_coefficient(norm, 0.5);
             adam.step++;
             adam.learning_rate = mixprec_warmup_cosine(0.01, 0.001, 1, STEPS, (uint64_t)step + 1);
             for (i = 0; i < 5; i++) {

@@ -188,7 +188,7 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
         if (k && !mixprec_isa_available(all_isas[k]))
             continue;
         d.isa = all_isas[k];
-        d.amax = k % 2 || d.scale ? &amax : NULL;
+        d.amax = k % 2 ? &amax : NULL;
         amax = -1;
         memset(dst, 0x5A, sizeof dst);
         memset(scales, 0x5A, sizeof scales);
@@ -214,9 +214,9 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
 }
 
 static void test_quantize(void) {
-    static const size_t blocks[][2] = {{0, 0},  {1, 0},  {0, 1}, {1, 128}, {128, 128},
-                                       {1, 32}, {1, 16}, {3, 5}, {2, 300}, {1, 1}};
-    static const size_t sizes[][2] = {{1, 1}, {1, 255}, {2, 2051}, {3, 64}, {130, 131}, {7, 613}, {20, 33}};
+    static const size_t blocks[][2] = {{0, 0},  {1, 0}, {0, 1},   {1, 128}, {128, 128}, {1, 32},
+                                       {1, 16}, {3, 5}, {2, 300}, {1, 1},   {1, 301}};
+    static const size_t sizes[][2] = {{1, 1}, {1, 255}, {2, 2115}, {3, 64}, {130, 131}, {7, 613}, {20, 33}};
     size_t b, z, s, t;
     for (b = 0; b < COUNT_OF(blocks); b++)
         for (z = 0; z < COUNT_OF(sizes); z++)
@@ -311,6 +311,12 @@ static void test_nvfp4(void) {
                            fmax((double)want_scales[i] / 16, (double)tensor * 0x1p-10) * 1.001,
               "block %zu: %g, want about %g", i, (double)scales[i], (double)want_scales[i]);
     CHECK(scales[8] == 0, "a block that is too small: %g", (double)scales[8]);
+    how.round = MIXPREC_ROUND_UP; /* for products, which take no scale of 0 */
+    how.scale = 1 / tensor;
+    CHECK(mixprec_convert_ex(codes, MIXPREC_E4M3, want_scales, MIXPREC_F32, count, &how) == MIXPREC_OK, "rounded up");
+    for (i = 0; i < count; i++)
+        CHECK(code_at(codes, MIXPREC_E4M3, i) - 1 < 0x7E, "scale %zu, rounded up: %02x", i,
+              (unsigned)code_at(codes, MIXPREC_E4M3, i));
     memcpy(given_scales, scales, sizeof given_scales);
     d.scales_given = 1;
     check_quantize(&d);

@@ -138,8 +138,9 @@ static void test_limits(void) {
     { /* whatever the fields were, the scale is within the limits afterwards */
         static const struct {
             float scale, min_scale, max_scale, want;
-        } odd[] = {{0x1p20f, 1, 1000, 1000}, {NAN, 1, 1000, 1}, {-5, 1, 1000, 1}, {HUGE_VALF, 1, 1000, 1},
-                   {0, 1, 1000, 1},          {5, 10, 2, 10},    {5, NAN, 2, 2},   {1e-40f, NAN, NAN, FLT_MIN}};
+        } odd[] = {{0x1p20f, 1, 1000, 1000}, {NAN, 1, 1000, 1}, {-5, 1, 1000, 1},
+                   {HUGE_VALF, 1, 1000, 1},  {0, 1, 1000, 1},   {5, 10, 2, 10},
+                   {20, 10, 2, 10},          {5, NAN, 2, 2},    {1e-40f, NAN, NAN, FLT_MIN}};
         for (i = 0; i < 2 * sizeof odd / sizeof *odd; i++) {
             mixprec_scaler s;
             mixprec_scaler_init(&s);
@@ -437,8 +438,8 @@ static void test_unscale_in_place(void) {
         }
 }
 
-/* More than the caches hold, which only AVX2 and AVX-512 write around them, in one call and in parts that they do hold;
-   the last gradient is Inf, or it is not. */
+/* More than the caches hold, which only AVX2 and AVX-512 write around them, in one call and in parts that they do hold.
+   dst begins in the middle of a line; the first or the last gradient is Inf, or none is. */
 static void test_unscale_large(mixprec_dtype type, mixprec_isa isa) {
     const size_t size = mixprec_dtype_size(type), n = ((size_t)64 << 20) / (4 + size) + 77, part = 65536 + 77;
     unsigned char *grad = malloc(n * size);
@@ -463,8 +464,11 @@ static void test_unscale_large(mixprec_dtype type, mixprec_isa isa) {
         CHECK(!wrong && !found, "%s, %s: %zu parts are other than in the whole", mixprec_isa_name(isa),
               mixprec_dtype_name(type), wrong);
         CHECK(float_bits(got[4]) == 0x77777777 && float_bits(got[n + 5]) == 0x77777777, "values beside dst changed");
-        set_code(grad, type, n - 1, type == MIXPREC_F32 ? 0x7F800000 : 0x7C00);
-        CHECK(mixprec_scaler_unscale_ex(&s, got + 5, grad, type, n, isa) == 1, "found_inf not set");
+        for (i = 0; i < n; i += n - 1) {
+            set_code(grad, type, i, type == MIXPREC_F32 ? 0x7F800000 : 0x7C00);
+            CHECK(mixprec_scaler_unscale_ex(&s, got + 5, grad, type, n, isa) == 1, "found_inf not set");
+            set_code(grad, type, i, 0);
+        }
     }
     free(grad);
     free(got);
