@@ -7956,18 +7956,18 @@ MIXPREC_FORCE_INLINE_ __mmask16 mixprec_first_lanes_(size_t n) {
 /* 14 x 32 (f64: 14 x 16): 28 accumulators, 2 vectors of B, 1 broadcast of A. */
 #define MIXPREC_TILE_ROWS_AVX512_ 14
 
-/* t = or += s, `stride` bytes from row to row. */
+/* t = or += s or, for f64, w; `stride` bytes from row to row. */
 MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, size_t stride, __m512 s[][2],
-                                                                    const int rows, const int vectors, const int wide,
-                                                                    size_t rows_there, const __mmask16 lanes[2],
-                                                                    int first) {
+                                                                    __m512d w[][2], const int rows, const int vectors,
+                                                                    const int wide, size_t rows_there,
+                                                                    const __mmask16 lanes[2], int first) {
     int i, j;
     if (rows == MIXPREC_TILE_ROWS_AVX512_ && vectors == 2 && first == MIXPREC_TILE_STREAM_ && lanes[1] == 0xFFFF) {
         MIXPREC_UNROLL_ for (i = 0; i < rows; i++, t += stride) {
             if ((size_t)i == rows_there)
                 break;
-            _mm512_stream_ps((float *)(void *)t, s[i][0]);
-            _mm512_stream_ps((float *)(void *)(t + 64), s[i][1]);
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++)
+                _mm512_stream_ps((float *)(void *)(t + 64 * j), wide ? _mm512_castpd_ps(w[i][j]) : s[i][j]);
         }
         return;
     }
@@ -7975,7 +7975,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_put_tile_avx512_(char *t, siz
         if ((size_t)i == rows_there)
             break;
         MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) {
-            __m512 sum = s[i][j];
+            __m512 sum = wide ? _mm512_castpd_ps(w[i][j]) : s[i][j];
             if (!first)
                 sum = mixprec_add_avx512_(_mm512_maskz_loadu_ps(lanes[j], t + 64 * j), sum, wide);
             _mm512_mask_storeu_ps(t + 64 * j, lanes[j], sum);
@@ -8012,15 +8012,12 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
                     s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(*(const float *)y), _mm512_loadu_ps(b + 64 * j), s[i][j]);
             }
             MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] += a_step;
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) _mm_prefetch(b + 512 + 64 * j, _MM_HINT_T0);
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) _mm_prefetch(b + 8 * b_step + 64 * j, _MM_HINT_T0);
             _mm_prefetch(ahead, _MM_HINT_T1);
             ahead += MIXPREC_TILE_AHEAD_;
             b += b_step;
         }
-        if (wide)
-            MIXPREC_UNROLL_ for (i = 0; i < rows; i++) MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) s[i][j] =
-                _mm512_castpd_ps(w[i][j]);
-        mixprec_put_tile_avx512_(t, ldt * size, s, rows, vectors, wide, rows_there, lanes, first);
+        mixprec_put_tile_avx512_(t, ldt * size, s, w, rows, vectors, wide, rows_there, lanes, first);
         depth -= chunk;
     }
 }
@@ -9321,7 +9318,7 @@ mixprec_tile_pairs_body_avx512_(const int rows, const int fit, size_t rows_there
             a += MIXPREC_TILE_ROWS_AVX512_ * 4;
             b += 128;
         }
-        mixprec_put_tile_avx512_((char *)t, ldt * sizeof *t, s, rows, 2, 0, rows_there, lanes, first);
+        mixprec_put_tile_avx512_((char *)t, ldt * sizeof *t, s, NULL, rows, 2, 0, rows_there, lanes, first);
         depth -= chunk;
     }
 }
@@ -12129,8 +12126,11 @@ typedef struct mixprec_gemm_plan_ {
    f32, 2.6 in f16, with 32 rows and 1024 bytes 6.0 and 5.0; 4 rows 4.0 and 4.6, not 9.0 and 6.2. 8 and 16 rows of f32
    take 0.7 of the time that 2048 bytes would; with 16384 bytes 16 rows take 1.2 times as long. */
 #define MIXPREC_FEW_GROUP_(rows) ((rows) > 4 ? (size_t)8192 : 8 * MIXPREC_DIRECT_GROUP_(rows))
-#define MIXPREC_THIN_ROWS_ 512   /* how many rows of C are computed at a time where it has few columns */
-#define MIXPREC_GEMM_SMALL_ 512  /* m, n and k of a product that needs no blocks, */
+#define MIXPREC_THIN_ROWS_ 512  /* how many rows of C are computed at a time where it has few columns */
+#define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks, */
+/* and m * n * k for which a B that must be copied is copied whole, not packed in panels: a large one comes from L2 for
+   each tile. From there on panels take .88 to 1.02 of the time with AVX-512, .40 to 1 with AVX2 (the same Xeon). */
+#define MIXPREC_SMALL_COPIED_(exact) ((size_t)1 << ((exact) ? 25 : 24))
 #define MIXPREC_LONG_SIDE_ 256   /* m and n where k is longer, */
 #define MIXPREC_LONG_SUMS_ 16384 /* m * n there, */
 #define MIXPREC_SMALL_COLUMNS_ 8 /* and how many columns of its B are read at least, unless they are not there */
@@ -12284,6 +12284,12 @@ static int mixprec_small_is_rows_(const mixprec_small_ *s) {
     return s->kernels->isa == MIXPREC_ISA_AVX2 && s->m <= 2 && s->n >= 2 * s->kernels->tile_columns[s->wide];
 }
 
+/* Elements from row to row of a copy. Rows whole pages apart share one set of the L1 cache, and those of 512 bytes few:
+   64 x 512 x 512 of f64 takes .8 of the time with a line between them (a Xeon with AMX; AVX2 .57). */
+static size_t mixprec_small_ld_(size_t width, size_t size) {
+    return width + (width * size % 512 ? 0 : 64 / size);
+}
+
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
    are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time (with AVX-512
    none). */
@@ -12296,8 +12302,10 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
         !s->trans_b && ((mixprec_small_is_rows_(s) && (exact || s->ldb * size <= 4096)) ||
                         (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
-    s->a_bytes = s->a_type == type && near_a ? 0 : s->m * depth * size;
-    s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_round_up_(s->n, 16) * depth * size;
+    s->a_bytes = s->a_type == type && near_a ? 0
+                 : s->trans_a                ? mixprec_small_ld_(s->m, size) * depth * size
+                                             : mixprec_small_ld_(depth, size) * s->m * size;
+    s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_small_ld_(mixprec_round_up_(s->n, 16), size) * depth * size;
     s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;
     if (s->across) { /* what a later part of A spills must not reach the sums of the first */
         const size_t width = mixprec_across_width_(s);
@@ -12367,11 +12375,13 @@ static int mixprec_small_uncopied_(const mixprec_small_ *s) {
    but where a quarter of these is not there 1 to 1.6. `rows` are those of the product, of which *s may be the
    transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
-    const int direct = s->kernels->direct && !s->wide;
+    const int direct = s->kernels->direct && !s->wide, exact = s->kernels->exact_columns[s->wide] != 0;
     const size_t m = s->m, n = s->n, k = s->k;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
         return 1;
+    if (m * n * mixprec_min_(k, MIXPREC_GEMM_KBLOCK) >= MIXPREC_SMALL_COPIED_(exact))
+        return 0;
     if (mixprec_small_uncopied_(s))
         return 0;
     if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
@@ -13265,14 +13275,16 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
         return;
     }
     if (s->b_bytes) {
-        ldb = s->n <= MIXPREC_SMALL_COLUMNS_ ? MIXPREC_SMALL_COLUMNS_ : s->trans_b ? mixprec_round_up_(s->n, 16) : s->n;
+        ldb = s->n <= MIXPREC_SMALL_COLUMNS_ ? MIXPREC_SMALL_COLUMNS_
+                                             : mixprec_small_ld_(s->trans_b ? mixprec_round_up_(s->n, 16) : s->n, size);
         mixprec_small_widen_(s, buffer, ldb, s->b, s->b_type, s->ldb, !s->trans_b, s->n, s->k);
         b = buffer;
         buffer += s->b_bytes;
     }
     if (s->a_bytes) {
-        lda = s->trans_a ? s->m : s->k;
-        mixprec_small_widen_(s, buffer, lda, s->a, s->a_type, s->lda, 1, lda, s->trans_a ? s->k : s->m);
+        const size_t width = s->trans_a ? s->m : s->k;
+        lda = mixprec_small_ld_(width, size);
+        mixprec_small_widen_(s, buffer, lda, s->a, s->a_type, s->lda, 1, width, s->trans_a ? s->k : s->m);
         a = buffer;
     }
     for (j = 0; j < s->n; j += step) {

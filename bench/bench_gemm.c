@@ -611,6 +611,7 @@ void bench_gemm(void) {
         {"gemm", SIZES(1, 64, 64)},
         {"gemm", SIZES(2000, 16, 16)},
         {"gemm", CUBE(256), .all_paths = 1},
+        {"gemm", CUBE(512), .all_paths = 1}, /* rows whole pages apart */
         {"gemm", CUBE(1024), .all_paths = 1},
         {"gemm", CUBE(2048), .all_paths = 1},
         {"gemm", SIZES(1023, 1025, 1027)},
