@@ -9671,18 +9671,22 @@ MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_some_avx512_(const mixprec_
 }
 
 /* Up to 4 rows, four chunks of k at once: see mixprec_direct_strip_body_avx512_. `a` are pairs of A, four words for the
-   chunks of the first row, four of the second ... Columns of which some do not fit are computed again. What comes next
+   chunks of the first row, four of the second ... The sums of 16 columns of which some do not fit are not stored: bits
+   of the result, the first 16 the lowest; another call computes them, once this one's stack is free. What comes next
    is requested between the products; where these are too quickly done for so many requests, after a transposition: 2 x
    16384 x 4096 of bf16 takes 6.7 ms so on Zen 4, 9.2 the other way, but with 4 rows 6.9 and 5.9. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ void
-mixprec_pairs_strip_body_avx512_(const int rows, const int fp8, const mixprec_pairs_ *d, size_t columns, size_t k_from,
-                                 const int32_t *a, const char *b, float *t, int first) {
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_BF16_ uint32_t mixprec_pairs_strip_body_avx512_(const int rows, const int fp8,
+                                                                                     const mixprec_pairs_ *d,
+                                                                                     size_t columns, const int32_t *a,
+                                                                                     const char *b, float *t,
+                                                                                     int first) {
     const size_t size = fp8 ? 1 : 2, chunk = MIXPREC_GEMM_KBLOCK * size, row_bytes = 4 * chunk, stride = d->ld * size;
     const size_t phase = (uintptr_t)b % 4 ? 0 : (uintptr_t)b % 64;
     const int burst = !fp8 && rows < 4;
     __m512i words[64], wide[128];
+    uint32_t again = 0, bit = 1;
     int i, j;
-    for (; columns; columns -= 16, b += 16 * stride, t += 16) {
+    for (; columns; columns -= 16, b += 16 * stride, t += 16, bit <<= 1) {
         const int32_t *from = a;
         uintptr_t ahead = (uintptr_t)b + 16 * stride - phase, row_end = ahead + row_bytes;
         __m512 s[4][4];
@@ -9724,14 +9728,14 @@ mixprec_pairs_strip_body_avx512_(const int rows, const int fp8, const mixprec_pa
             for (i = 0; i < rows && (size_t)i < d->rows; i++)
                 mixprec_direct_strip_put_avx512_(t + (size_t)i * d->ldt, s[i], first);
         else
-            mixprec_pairs_some_avx512_(d, 16, k_from, MIXPREC_DIRECT_STRIP_, b, t, first);
+            again |= bit;
     }
+    return again;
 }
 #define MIXPREC_STRIP_OF_(rows, name, fp8)                                                                             \
-    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ void mixprec_pairs_strip_##rows##_##name##_avx512_(                         \
-        const mixprec_pairs_ *d, size_t columns, size_t k_from, const int32_t *a, const char *b, float *t,             \
-        int first) {                                                                                                   \
-        mixprec_pairs_strip_body_avx512_(rows, fp8, d, columns, k_from, a, b, t, first);                               \
+    MIXPREC_NOINLINE_ MIXPREC_AVX512_BF16_ uint32_t mixprec_pairs_strip_##rows##_##name##_avx512_(                     \
+        const mixprec_pairs_ *d, size_t columns, const int32_t *a, const char *b, float *t, int first) {               \
+        return mixprec_pairs_strip_body_avx512_(rows, fp8, d, columns, a, b, t, first);                                \
     }
 MIXPREC_STRIP_OF_(2, bf16, 0)
 MIXPREC_STRIP_OF_(4, bf16, 0)
@@ -9740,31 +9744,30 @@ MIXPREC_STRIP_OF_(2, fp8, 1)
 MIXPREC_STRIP_OF_(4, fp8, 1)
 #undef MIXPREC_STRIP_OF_
 
-MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_pairs_strips_avx512_(const mixprec_pairs_ *d, size_t columns,
-                                                                    size_t depth, const char *b, float *t, int first) {
-    int32_t strip[MIXPREC_DIRECT_STRIP_ / 2 * 4], *to;
-    size_t from, p, c, i;
-    for (from = 0; from < depth; from += MIXPREC_DIRECT_STRIP_) {
-        const int32_t *words = (const int32_t *)(const void *)(d->a + from / 2 * d->width);
-        for (to = strip, p = 0; p < MIXPREC_GEMM_KBLOCK / 2; p++, words += d->width)
-            for (i = 0; i < d->width; i++)
-                for (c = 0; c < 4; c++)
-                    *to++ = words[c * (MIXPREC_GEMM_KBLOCK / 2) * d->width + i];
-        (d->table        ? d->width == 1   ? mixprec_pairs_strip_1_fp8_avx512_
-                           : d->width == 2 ? mixprec_pairs_strip_2_fp8_avx512_
-                                           : mixprec_pairs_strip_4_fp8_avx512_
-         : d->width == 2 ? mixprec_pairs_strip_2_bf16_avx512_
-                         : mixprec_pairs_strip_4_bf16_avx512_)(d, columns, from, strip, b + from * (d->table ? 1 : 2),
-                                                               t, first && from == 0);
-    }
+/* A strip of k, from `from` on, where b is. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ uint32_t mixprec_pairs_strip_avx512_(const mixprec_pairs_ *d, size_t columns,
+                                                                       size_t from, const char *b, float *t,
+                                                                       int first) {
+    int32_t strip[MIXPREC_DIRECT_STRIP_ / 2 * 4], *to = strip;
+    const int32_t *words = (const int32_t *)(const void *)(d->a + from / 2 * d->width);
+    size_t p, c, i;
+    for (p = 0; p < MIXPREC_GEMM_KBLOCK / 2; p++, words += d->width)
+        for (i = 0; i < d->width; i++)
+            for (c = 0; c < 4; c++)
+                *to++ = words[c * (MIXPREC_GEMM_KBLOCK / 2) * d->width + i];
+    return (d->table        ? d->width == 1   ? mixprec_pairs_strip_1_fp8_avx512_
+                              : d->width == 2 ? mixprec_pairs_strip_2_fp8_avx512_
+                                              : mixprec_pairs_strip_4_fp8_avx512_
+            : d->width == 2 ? mixprec_pairs_strip_2_bf16_avx512_
+                            : mixprec_pairs_strip_4_bf16_avx512_)(d, columns, strip, b, t, first);
 }
 
 MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t columns, size_t depth, const float *a,
                                                          size_t width, const char *b, mixprec_dtype type, size_t stride,
                                                          int along, float *t, size_t ldt, int first, char *scratch) {
     const size_t size = mixprec_size_of_(type);
-    size_t strip_columns = 0, strip_depth = 0, i;
-    uint32_t least = depth == 1 ? 0 : 0xFF;
+    size_t strip_columns = 0, strip_depth = 0, from, i;
+    uint32_t least = depth == 1 ? 0 : 0xFF, again;
     mixprec_pairs_ d;
     for (i = 0; i < rows && depth > 1; i += MIXPREC_PAIRS_WIDTH_) {
         const uint32_t exponent = mixprec_pairs_exponent_((const char *)(a + i * depth), width, depth);
@@ -9782,15 +9785,20 @@ MIXPREC_AVX512_ static void mixprec_direct_pairs_avx512_(size_t rows, size_t col
     d.ldt = ldt;
     d.sums = (__m512 *)(void *)scratch;
     /* With other strides that takes as long or longer, and one row of bf16 takes longer than by FMA. */
-    if (width <= 4 && !along && stride % 2048 == 0 &&
+    if (depth >= MIXPREC_DIRECT_STRIP_ && width <= 4 && !along && stride % 2048 == 0 &&
         (d.table ? d.limit <= MIXPREC_FP8_EXPONENT_ : rows > 1 && d.limit < 256)) {
         strip_columns = columns - columns % 16;
         strip_depth = depth - depth % MIXPREC_DIRECT_STRIP_;
     }
-    if (strip_columns && strip_depth)
-        mixprec_pairs_strips_avx512_(&d, strip_columns, strip_depth, b, t, first);
-    else
-        strip_columns = 0;
+    MIXPREC_ASSERT(strip_columns <= 512); /* for each 16 a bit */
+    for (from = 0; strip_columns && from < strip_depth; from += MIXPREC_DIRECT_STRIP_) {
+        const char *strip = b + from * size;
+        const int starts = first && from == 0;
+        again = mixprec_pairs_strip_avx512_(&d, strip_columns, from, strip, t, starts);
+        for (i = 0; again; again >>= 1, i += 16)
+            if (again & 1)
+                mixprec_pairs_some_avx512_(&d, 16, from, MIXPREC_DIRECT_STRIP_, strip + i * stride, t + i, starts);
+    }
     if (strip_columns && strip_depth < depth)
         mixprec_pairs_some_avx512_(&d, strip_columns, strip_depth, depth - strip_depth, b + strip_depth * size, t, 0);
     if (strip_columns < columns)

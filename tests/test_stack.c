@@ -120,8 +120,8 @@ static const mixprec_dtype types[TYPES] = {MIXPREC_F32,  MIXPREC_F16,  MIXPREC_B
                                            MIXPREC_E4M3, MIXPREC_E5M2, MIXPREC_F64}; /* layers take all but the last */
 /* As any dtype: positive numbers; then anything, for ways that few numbers take. out is zero as any dtype. */
 static union {
-    unsigned char bytes[8 * N];
-    float floats[2 * N];
+    unsigned char bytes[24 * N];
+    float floats[6 * N];
     double align;
 } plain, wild, out, more[4];
 static float ones[N], positive[N];
@@ -490,6 +490,22 @@ static void products(int given) {
                     }
 }
 
+/* Few rows, and a B whose rows run along a long k: AVX-512 turns strips of it. One number is too small for pairs. */
+static void strips(unsigned char *b) {
+    mixprec_gemm_desc d;
+    int x;
+    memset(b, 0x38, 512 * 2048 * sizeof(double));
+    b[10] = 1, b[11] = 0;
+    for (x = 0; x < TYPES; x++)
+        for (memset(&d, 0, sizeof d), d.m = 1; d.m <= 4; d.m *= 2) {
+            d.n = 512, d.k = 2048, d.trans_b = MIXPREC_TRANS;
+            d.a = plain.bytes, d.b = b, d.a_type = d.b_type = types[x];
+            d.c = out.bytes, d.c_type = types[x] == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32;
+            ABOUT("%lu x 512 x 2048, %s", (unsigned long)d.m, name_of(types[x]));
+            product(&d, 1);
+        }
+}
+
 /* B packed, and multiplied so, with a workspace. */
 static void packed(void) {
     static const size_t rows[] = {1, 3, 40};
@@ -645,6 +661,17 @@ static void *all_families(void *unused) {
     measure("stack: softmax and norms", MOST(26, 12, 8), softmax_and_norms);
     measure("stack: other layers", MOST(14, 9, 5), other_layers);
     measure("stack: convolution", PRODUCTS, convolution);
+    if ((from = malloc(512 * 2048 * sizeof(double))) != NULL) {
+        if (family("stack: products, few rows and a long k", PRODUCTS)) {
+            strips(from);
+            if (mixprec_isa_available(MIXPREC_ISA_AVX512)) {
+                library_multiply_pairs(), strips(from);
+                library_hide_units(0);
+            }
+            family_end();
+        }
+        free(from);
+    }
     if (!mixprec_isa_available(MIXPREC_ISA_AVX2))
         test_skip("stack: more than the caches hold", "written around them only with AVX2");
     else if ((from = calloc(2, LARGE)) != NULL && (to = calloc(2, LARGE)) != NULL) {
