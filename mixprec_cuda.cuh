@@ -159,7 +159,8 @@ typedef struct mixprec_cuda_gemm_options {
     mixprec_cuda_path path; /* MIXPREC_ERR_ISA for an unknown one, or one that the dtypes, the scales, the layout or the
                                workspace do not allow */
     size_t split_k; /* into how many parts to split k; 1: not at all; 0: chosen, as far as the workspace reaches;
-                               two parts may need none on sm_90a, where half of the multiprocessors would be idle */
+                       two parts may need none on sm_90a, where half of the multiprocessors would be idle. Parts are of
+                       128 bytes of a row at least; i8 and what takes EXACT is not split */
 } mixprec_cuda_gemm_options;
 
 /* As mixprec_gemm, for f32, f16, bf16, e4m3, e5m2 and i8 operands and any of these but i8 as C. f64 is
@@ -217,10 +218,11 @@ mixprec_status mixprec_cuda_scaler_update(mixprec_scaler *scaler, int32_t *take_
 
 /* ---- norms and fp8 ---- */
 
-/* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares are in
-   fp32, so one of a number beyond 1.8e19 is Inf; sums of eight in fp32, then in f64, in an order that depends on the
-   sizes and on the architecture compiled for alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte
-   aligned, else MIXPREC_ERR_WORKSPACE. */
+/* *norm = the square root of the sum of the squares of all elements of all tensors (dst is ignored). Squares and sums
+   of eight of them are in fp32: Inf from eight numbers of 6.6e18, or one of 1.9e19, on, inexact where they are below
+   1e-19, 0 below 2.6e-23. The rest of the sum is in f64, in an order that depends on the sizes and on the architecture
+   compiled for alone. workspace: mixprec_cuda_norm2_workspace(list, count) bytes, 8-byte aligned, else
+   MIXPREC_ERR_WORKSPACE. */
 size_t mixprec_cuda_norm2_workspace(const mixprec_cuda_tensor *list, size_t count);
 mixprec_status mixprec_cuda_norm2(float *norm, const mixprec_cuda_tensor *list, size_t count, mixprec_dtype type,
                                   void *workspace, size_t workspace_size, mixprec_cuda_stream stream);
@@ -307,10 +309,11 @@ typedef struct mixprec_cuda_step {
 
 /* mixprec_sgd_step and mixprec_adam_step (Adam and AdamW) for a list of tensors, bit for bit: unscaling, clipping, the
    update, and the weights as fp32 master with a narrowed copy, as low precision with any rounding, or with
-   compensation, in one pass. The step is that of `state`, which counts up unless the step is skipped; that of sgd or
-   adam is ignored. Stochastic rounding draws mixprec_random_bits(seed + step, offset + i) with this step. `device` may
-   be NULL; what it points to and the CPU would refuse (MIXPREC_ERR_SCALE, MIXPREC_ERR_OPTIMIZER) skips the step. grad
-   and model may not be f64 (MIXPREC_ERR_DTYPE); .isa must be 0. */
+   compensation, in one pass. The step is that of `state`, which each call counts up unless it is skipped: tensors with
+   other hyperparameters need a state of their own. That of sgd or adam is ignored. Stochastic rounding draws
+   mixprec_random_bits(seed + step, offset + i) with this step. `device` may be NULL; what it points to and the CPU
+   would refuse (MIXPREC_ERR_SCALE, MIXPREC_ERR_OPTIMIZER) skips the step. grad and model may not be f64
+   (MIXPREC_ERR_DTYPE); .isa must be 0. */
 mixprec_status mixprec_cuda_sgd_step(const mixprec_sgd *sgd, const mixprec_parameter *list, size_t count,
                                      float inverse_scale, float clip, int found_inf,
                                      mixprec_cuda_optimizer_state *state, const mixprec_cuda_step *device,
@@ -2229,11 +2232,9 @@ static __global__ void __launch_bounds__(MIXPREC_CUDA_THREADS_)
                 code = src_type == MIXPREC_E2M1 ? (uint32_t)((const uint8_t *)src)[i / 2] >> (e * 4) & 0xF
                                                 : mixprec_cuda_element_plain_(src, size, i + e);
                 if (src_type == MIXPREC_E8M0 || src_type == MIXPREC_I8)
-                    code = mixprec_cuda_bits_((float)mixprec_cuda_decode(code, src_type));
+                    code = mixprec_cuda_bits_(mixprec_cuda_to_f32_(mixprec_cuda_decode(code, src_type)));
                 else if (src_type != MIXPREC_F32)
                     code = mixprec_cuda_widen_(code, from);
-                if (src_type == MIXPREC_E8M0 && ((const uint8_t *)src)[i + e] == 0)
-                    code = 0x00400000u; /* 2^-127, which the cast would flush with -ftz */
                 if (how.scale != 1.0f)
                     code = mixprec_cuda_bits_(mixprec_cuda_scaled_(mixprec_cuda_float_(code), how.scale));
                 wide = mixprec_cuda_widen64_(code);
@@ -4630,9 +4631,9 @@ mixprec_status mixprec_cuda_convert_ex(void *dst, mixprec_dtype dst_type, const 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     blocks = mixprec_cuda_blocks_(device);
     if (dst_type == src_type && how.scale == 1.0f)
-        return dst == src ? MIXPREC_OK
-                          : mixprec_cuda_error_(
-                                cudaMemcpyAsync(dst, src, dst_bytes, cudaMemcpyDeviceToDevice, (cudaStream_t)stream));
+        return dst == src
+                   ? MIXPREC_OK
+                   : mixprec_cuda_error_(cudaMemcpyAsync(dst, src, dst_bytes, cudaMemcpyDefault, (cudaStream_t)stream));
     if (mixprec_cuda_is_compute_type_(dst_type) && mixprec_cuda_is_compute_type_(src_type) && how.scale == 1.0f &&
         how.round == MIXPREC_ROUND_NEAREST_EVEN) {
         mixprec_cuda_convert_op_ op = {dst_type, src_type, how.overflow};
@@ -5051,7 +5052,8 @@ static mixprec_status mixprec_cuda_operand_of_(mixprec_cuda_operand_ *x, const m
         return MIXPREC_ERR_SIZE;
     if (stored_rows == 1) /* nothing is a leading dimension away: let it be one that vectors allow */
         ld = (ld + 15) / 16 * 16;
-    x->scale_bytes = scales->values ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
+    x->scale_bytes =
+        scales->values && stored_rows && stored_columns ? ((height - 1) * scale_ld + width) * sizeof(float) : 0;
     x->row_step = k_first ? 1 : ld;
     x->k_step = k_first ? ld : 1;
     x->scale = scales->values;
@@ -5544,9 +5546,9 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
         return MIXPREC_ERR_NULL;
     left = desc->workspace ? desc->workspace_size : 0;
     MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, left, &g, &plan, extents));
-    if (!g.a.rows || !g.n)
+    if (!g.m || !g.n)
         return MIXPREC_OK;
-    nothing = !plan.reads_operands;
+    nothing = !g.k || (g.alpha == 0 && !g.device_alpha);
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
     const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
@@ -5587,6 +5589,8 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.c_array, sizeof(void *)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_alpha, sizeof(float)));
     MIXPREC_CUDA_TRY_(mixprec_cuda_check_aligned_(g.device_beta, sizeof(float)));
+    if (!g.a.rows)
+        return MIXPREC_OK;
     workspace = (char *)desc->workspace;
     splits = g.splits > 1 && left >= plan.needed + plan.partial;
     most = splits ? plan.partial : 0;

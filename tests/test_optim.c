@@ -737,7 +737,7 @@ static void test_environment(void) {
 #endif
 
 static void test_statuses(void) {
-    static tensor before, now;
+    static tensor before, now, plain;
     step_case c = plain_case();
     mixprec_adam adam, good_adam;
     mixprec_sgd sgd, good_sgd;
@@ -832,7 +832,12 @@ static void test_statuses(void) {
     adam.learning_rate = good_adam.learning_rate, sgd.learning_rate = good_sgd.learning_rate;
     sgd.momentum = sgd.dampening = -0.0;
     p.moment1 = NULL;
+    now = before;
     CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK, "momentum -0 is none");
+    plain = now, now = before;
+    p.moment1 = p.master;
+    CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_OK && !memcmp(&now, &plain, sizeof now),
+          "without momentum moment1 is used");
     sgd.nesterov = 1;
     CHECK(mixprec_sgd_step(&sgd, &p, 1, 1, 0) == MIXPREC_ERR_OPTIMIZER, "Nesterov with a momentum of -0");
     sgd.momentum = 0.5;

@@ -329,7 +329,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount,
     cudaDevAttrMaxSharedMemoryPerBlockOptin
 };
-enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaMemcpyDeviceToDevice };
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaMemcpyDefault };
 struct cudaFuncAttributes {
     int ptxVersion;
     size_t sharedSizeBytes;

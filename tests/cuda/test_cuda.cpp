@@ -3245,6 +3245,9 @@ static void test_statuses(void) {
     GEMM(d.bias = z + 63, MIXPREC_ERR_OVERLAP);
     GEMM(d.scale_a.values = z, MIXPREC_ERR_OVERLAP);
     GEMM((d.scale_b.values = z - 7, d.scale_b.block_columns = 1), MIXPREC_ERR_OVERLAP);
+    GEMM((d.row_begin = d.row_end = 2, d.c = NULL), MIXPREC_ERR_NULL); /* no rows, but the pointers are looked at */
+    GEMM((d.row_begin = d.row_end = 2, d.a = z), MIXPREC_ERR_OVERLAP);
+    GEMM((d.row_begin = d.row_end = 2, d.k = 0, d.scale_a.values = z), MIXPREC_OK); /* of nothing */
     GEMM(options.alpha = z + 9, MIXPREC_ERR_OVERLAP);
     GEMM(options.beta = z, MIXPREC_ERR_OVERLAP);
     GEMM(d.a_array = (const void *const *)(void *)(z + 2), MIXPREC_ERR_OVERLAP);
