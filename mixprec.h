@@ -3462,6 +3462,42 @@ static const mixprec_layout_ *mixprec_encoded_layout_of_(mixprec_dtype type) {
     static const mixprec_layout_ integers = {7, -6, 0x80, 127, 127, 0, MIXPREC_INTEGER_};
     return type == MIXPREC_I8 ? &integers : mixprec_layout_of_(type);
 }
+
+/* mixprec_narrow_f32_ for vectors: any format, mode and policy. A vector is one of these in every lane. */
+typedef struct mixprec_encoder_ {
+    int32_t bias, shift, min_shift, mantissa_bits; /* shift: of a normal number */
+    int32_t threshold_positive, threshold_negative, odd, sticky;
+    int32_t max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
+    int stochastic, special;
+} mixprec_encoder_;
+
+static int32_t mixprec_encoder_overflow_(const mixprec_layout_ *to, const mixprec_how_ *how, uint32_t negative) {
+    return (int32_t)(how->overflow != MIXPREC_OVERFLOW_IEEE || mixprec_overflow_to_max_(how->round, negative)
+                         ? to->max_code
+                         : to->overflow_code);
+}
+MIXPREC_NOINLINE_ mixprec_encoder_ mixprec_encoder_of_(mixprec_dtype type, const mixprec_how_ *how) {
+    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
+    mixprec_encoder_ e;
+    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
+    e.bias = to->bias - 127;
+    e.shift = 23 - to->mantissa_bits;
+    e.min_shift = 24 - to->mantissa_bits;
+    e.mantissa_bits = to->mantissa_bits;
+    e.threshold_positive = (int32_t)mixprec_round_threshold_(how->round, 0, 0, 0);
+    e.threshold_negative = (int32_t)mixprec_round_threshold_(how->round, 1, 0, 0);
+    e.odd = how->round == MIXPREC_ROUND_NEAREST_EVEN;
+    e.sticky = !e.stochastic;
+    e.max_code = (int32_t)to->max_code;
+    e.overflow_positive = mixprec_encoder_overflow_(to, how, 0);
+    e.overflow_negative = to->special == MIXPREC_INTEGER_ ? 128 : mixprec_encoder_overflow_(to, how, 1);
+    e.inf_code = (int32_t)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
+    e.nan_code = (int32_t)to->nan_code;
+    e.payload = to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0;
+    e.special = to->special;
+    e.sign_code = (int32_t)to->sign_code;
+    return e;
+}
 #endif
 
 static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float factor, int around) {
@@ -4287,45 +4323,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_bf16_avx2_(__m256i x,
     return _mm256_srli_epi32(x, 16);
 }
 
-/* Any format, mode and policy: mixprec_narrow_f32_ eight at a time. */
-typedef struct mixprec_encoder_avx2_ {
-    __m256i bias, shift, min_shift, mantissa_bits; /* shift: of a normal number */
-    __m256i threshold_positive, threshold_negative, odd, sticky;
-    __m256i max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
-    int stochastic, special;
-} mixprec_encoder_avx2_;
-
-MIXPREC_AVX2_ static mixprec_encoder_avx2_ mixprec_encoder_of_avx2_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
-    mixprec_encoder_avx2_ e;
-    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
-    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
-    e.bias = _mm256_set1_epi32(to->bias - 127);
-    e.shift = _mm256_set1_epi32(23 - to->mantissa_bits);
-    e.min_shift = _mm256_set1_epi32(24 - to->mantissa_bits);
-    e.mantissa_bits = _mm256_set1_epi32(to->mantissa_bits);
-    e.threshold_positive = _mm256_set1_epi32((int)mixprec_round_threshold_(how->round, 0, 0, 0));
-    e.threshold_negative = _mm256_set1_epi32((int)mixprec_round_threshold_(how->round, 1, 0, 0));
-    e.odd = _mm256_set1_epi32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
-    e.sticky = _mm256_set1_epi32(!e.stochastic);
-    e.max_code = _mm256_set1_epi32((int)to->max_code);
-    e.overflow_positive =
-        _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
-    e.overflow_negative =
-        _mm256_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
-    e.inf_code =
-        _mm256_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
-    e.nan_code = _mm256_set1_epi32((int)to->nan_code);
-    e.payload = _mm256_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
-    e.special = to->special;
-    if (e.special == MIXPREC_INTEGER_)
-        e.overflow_negative = _mm256_set1_epi32(128);
-    e.sign_code = _mm256_set1_epi32((int)to->sign_code);
-    return e;
-}
-
-/* The codes with their signs. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixprec_encoder_avx2_ *e, __m256i bits,
+/* mixprec_narrow_f32_ eight at a time: any format, mode and policy; the codes with their signs. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixprec_encoder_ *e, __m256i bits,
                                                                      __m256i random) {
     const __m256i one = _mm256_set1_epi32(1), top = _mm256_set1_epi32((int)0x80000000u);
     __m256i negative = _mm256_srai_epi32(bits, 31), magnitude = _mm256_andnot_si256(top, bits);
@@ -4333,8 +4332,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
             field = _mm256_and_si256(magnitude, _mm256_set1_epi32(0x7FFFFF));
     __m256i subnormal = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
     __m256i mantissa = _mm256_or_si256(field, _mm256_andnot_si256(subnormal, _mm256_set1_epi32(0x800000)));
-    __m256i target = _mm256_add_epi32(_mm256_sub_epi32(exponent, subnormal), e->bias);
-    __m256i shift = _mm256_max_epi32(e->shift, _mm256_sub_epi32(e->min_shift, target));
+    __m256i target = _mm256_add_epi32(_mm256_sub_epi32(exponent, subnormal), _mm256_set1_epi32(e->bias));
+    __m256i shift =
+        _mm256_max_epi32(_mm256_set1_epi32(e->shift), _mm256_sub_epi32(_mm256_set1_epi32(e->min_shift), target));
     __m256i kept = _mm256_srlv_epi32(mantissa, shift), fraction, threshold, code, lost, special, too_large;
     target = _mm256_max_epi32(target, one);
     /* A shift by 32 or more, or by a negative count, gives 0. */
@@ -4342,20 +4342,23 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
                                _mm256_srlv_epi32(mantissa, _mm256_sub_epi32(shift, _mm256_set1_epi32(32))));
     lost = _mm256_and_si256(_mm256_cmpgt_epi32(shift, _mm256_set1_epi32(31)),
                             _mm256_cmpgt_epi32(mantissa, _mm256_setzero_si256()));
-    fraction = _mm256_or_si256(fraction, _mm256_and_si256(lost, e->sticky));
-    threshold = mixprec_blend_avx2_(e->threshold_positive, e->threshold_negative, negative);
-    threshold = _mm256_add_epi32(threshold, _mm256_and_si256(kept, e->odd));
+    fraction = _mm256_or_si256(fraction, _mm256_and_si256(lost, _mm256_set1_epi32(e->sticky)));
+    threshold = mixprec_blend_avx2_(_mm256_set1_epi32(e->threshold_positive), _mm256_set1_epi32(e->threshold_negative),
+                                    negative);
+    threshold = _mm256_add_epi32(threshold, _mm256_and_si256(kept, _mm256_set1_epi32(e->odd)));
     if (e->stochastic)
         threshold = random;
     /* Unsigned comparison: the sum is below the threshold when it carried out. */
     kept = _mm256_sub_epi32(kept, _mm256_cmpgt_epi32(_mm256_xor_si256(threshold, top),
                                                      _mm256_xor_si256(_mm256_add_epi32(fraction, threshold), top)));
-    code = _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), e->mantissa_bits), kept);
-    too_large = mixprec_blend_avx2_(e->overflow_positive, e->overflow_negative, negative);
-    code = mixprec_blend_avx2_(code, too_large, _mm256_cmpgt_epi32(code, e->max_code));
-    special = _mm256_and_si256(_mm256_srlv_epi32(field, e->shift), e->payload);
-    special = mixprec_blend_avx2_(_mm256_or_si256(e->nan_code, special),
-                                  e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code,
+    code =
+        _mm256_add_epi32(_mm256_sllv_epi32(_mm256_sub_epi32(target, one), _mm256_set1_epi32(e->mantissa_bits)), kept);
+    too_large =
+        mixprec_blend_avx2_(_mm256_set1_epi32(e->overflow_positive), _mm256_set1_epi32(e->overflow_negative), negative);
+    code = mixprec_blend_avx2_(code, too_large, _mm256_cmpgt_epi32(code, _mm256_set1_epi32(e->max_code)));
+    special = _mm256_and_si256(_mm256_srlv_epi32(field, _mm256_set1_epi32(e->shift)), _mm256_set1_epi32(e->payload));
+    special = mixprec_blend_avx2_(_mm256_or_si256(_mm256_set1_epi32(e->nan_code), special),
+                                  e->special == MIXPREC_INTEGER_ ? too_large : _mm256_set1_epi32(e->inf_code),
                                   _mm256_cmpeq_epi32(field, _mm256_setzero_si256()));
     code = mixprec_blend_avx2_(code, special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F7FFFFF)));
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
@@ -4364,7 +4367,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ __m256i mixprec_encode_any_avx2_(const mixpr
         negative = _mm256_andnot_si256(_mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F800000)), negative);
     else if (e->special == MIXPREC_INTEGER_)
         return _mm256_and_si256(_mm256_sub_epi32(_mm256_xor_si256(code, negative), negative), _mm256_set1_epi32(0xFF));
-    return _mm256_or_si256(code, _mm256_and_si256(negative, e->sign_code));
+    return _mm256_or_si256(code, _mm256_and_si256(negative, _mm256_set1_epi32(e->sign_code)));
 }
 
 /* mixprec_random_bits of the 64 indices from an even one: both words of 32 blocks. Four vectors of blocks at a time,
@@ -4440,7 +4443,7 @@ MIXPREC_AVX2_ static void mixprec_randoms_avx2_(uint32_t *words, uint64_t seed, 
 
 /* 32 elements, any way. */
 MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype type, const float *src,
-                                                    const mixprec_encoder_avx2_ *encoder, const uint32_t *random) {
+                                                    const mixprec_encoder_ *encoder, const uint32_t *random) {
     __m256i c[4];
     int j;
     for (j = 0; j < 4; j++)
@@ -4459,7 +4462,7 @@ MIXPREC_AVX2_ static void mixprec_store32_any_avx2_(void *dst, mixprec_dtype typ
 /* The same where that is rare. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store32_special_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                    const mixprec_how_ *how) {
-    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
     mixprec_store32_any_avx2_(dst, type, src, &encoder, (const uint32_t *)(const void *)src);
 }
 
@@ -4729,7 +4732,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ int mixprec_store32_stochastic_avx2_(void *d
 /* Each block of the generator is computed once, though an odd index begins with the second word of one. */
 MIXPREC_NOINLINE_ MIXPREC_AVX2_ void mixprec_store_stochastic_avx2_(void *dst, mixprec_dtype type, const float *src,
                                                                     size_t n, const mixprec_how_ *how) {
-    const mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+    const mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
     const mixprec_random_avx2_ generator = mixprec_random_of_avx2_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
     const uint64_t odd = how->index & 1;
@@ -4791,7 +4794,7 @@ MIXPREC_AVX2_ static void mixprec_store_avx2_(void *dst, mixprec_dtype type, con
     else if (how->round == MIXPREC_ROUND_STOCHASTIC)
         mixprec_store_stochastic_avx2_(dst, type, src, n, how);
     else {
-        mixprec_encoder_avx2_ encoder = mixprec_encoder_of_avx2_(type, how);
+        mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
         for (i = 0; i < n; i += 32)
             mixprec_store32_any_avx2_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
                                       (const uint32_t *)(const void *)(src + i));
@@ -6864,43 +6867,8 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_bf16_avx512_(__m512
         x, _mm512_mask_mov_epi32(bias, _mm512_movepi32_mask(x), _mm512_set1_epi32(mixprec_bf16_bias_(round, 1))));
 }
 
-/* mixprec_narrow_f32_ sixteen at a time: any format, mode and policy. */
-typedef struct mixprec_encoder_avx512_ {
-    __m512i bias, shift, min_shift, mantissa_bits;
-    __m512i threshold_positive, threshold_negative, odd;
-    __m512i max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
-    int stochastic, special;
-} mixprec_encoder_avx512_;
-
-MIXPREC_AVX512_ static mixprec_encoder_avx512_ mixprec_encoder_of_avx512_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
-    mixprec_encoder_avx512_ e;
-    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
-    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
-    e.bias = _mm512_set1_epi32(to->bias - 127);
-    e.shift = _mm512_set1_epi32(23 - to->mantissa_bits);
-    e.min_shift = _mm512_set1_epi32(24 - to->mantissa_bits);
-    e.mantissa_bits = _mm512_set1_epi32(to->mantissa_bits);
-    e.threshold_positive = _mm512_set1_epi32((int)mixprec_round_threshold_(how->round, 0, 0, 0));
-    e.threshold_negative = _mm512_set1_epi32((int)mixprec_round_threshold_(how->round, 1, 0, 0));
-    e.odd = _mm512_set1_epi32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
-    e.max_code = _mm512_set1_epi32((int)to->max_code);
-    e.overflow_positive =
-        _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code));
-    e.overflow_negative =
-        _mm512_set1_epi32((int)(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code));
-    e.inf_code =
-        _mm512_set1_epi32((int)(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code));
-    e.nan_code = _mm512_set1_epi32((int)to->nan_code);
-    e.payload = _mm512_set1_epi32(to->special == MIXPREC_IEEE_ ? (1 << to->mantissa_bits) - 1 : 0);
-    e.special = to->special;
-    if (e.special == MIXPREC_INTEGER_)
-        e.overflow_negative = _mm512_set1_epi32(128);
-    e.sign_code = _mm512_set1_epi32((int)to->sign_code);
-    return e;
-}
-
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const mixprec_encoder_avx512_ *e, __m512i bits,
+/* mixprec_narrow_f32_ sixteen at a time. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const mixprec_encoder_ *e, __m512i bits,
                                                                          __m512i random) {
     const __m512i one = _mm512_set1_epi32(1), width = _mm512_set1_epi32(32);
     __mmask16 negative = _mm512_movepi32_mask(bits);
@@ -6909,8 +6877,9 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
             field = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7FFFFF));
     __mmask16 normal = _mm512_test_epi32_mask(exponent, exponent), up, infinite;
     __m512i mantissa = _mm512_mask_or_epi32(field, normal, field, _mm512_set1_epi32(0x800000));
-    __m512i target = _mm512_add_epi32(_mm512_max_epi32(exponent, one), e->bias);
-    __m512i shift = _mm512_max_epi32(e->shift, _mm512_sub_epi32(e->min_shift, target));
+    __m512i target = _mm512_add_epi32(_mm512_max_epi32(exponent, one), _mm512_set1_epi32(e->bias));
+    __m512i shift =
+        _mm512_max_epi32(_mm512_set1_epi32(e->shift), _mm512_sub_epi32(_mm512_set1_epi32(e->min_shift), target));
     __m512i kept = _mm512_srlv_epi32(mantissa, shift), fraction, threshold, code, special, too_large;
     target = _mm512_max_epi32(target, one);
     fraction = _mm512_or_si512(_mm512_sllv_epi32(mantissa, _mm512_sub_epi32(width, shift)),
@@ -6920,17 +6889,23 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
     } else {
         __mmask16 lost = _mm512_mask_cmpge_epi32_mask(_mm512_test_epi32_mask(mantissa, mantissa), shift, width);
         fraction = _mm512_mask_or_epi32(fraction, lost, fraction, one);
-        threshold = _mm512_mask_blend_epi32(negative, e->threshold_positive, e->threshold_negative);
-        threshold = _mm512_add_epi32(threshold, _mm512_and_si512(kept, e->odd));
+        threshold = _mm512_mask_blend_epi32(negative, _mm512_set1_epi32(e->threshold_positive),
+                                            _mm512_set1_epi32(e->threshold_negative));
+        threshold = _mm512_add_epi32(threshold, _mm512_and_si512(kept, _mm512_set1_epi32(e->odd)));
     }
     up = _mm512_cmplt_epu32_mask(_mm512_add_epi32(fraction, threshold), threshold);
     kept = _mm512_mask_add_epi32(kept, up, kept, one);
-    code = _mm512_add_epi32(_mm512_sllv_epi32(_mm512_sub_epi32(target, one), e->mantissa_bits), kept);
-    too_large = _mm512_mask_blend_epi32(negative, e->overflow_positive, e->overflow_negative);
-    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, e->max_code), code, too_large);
+    code =
+        _mm512_add_epi32(_mm512_sllv_epi32(_mm512_sub_epi32(target, one), _mm512_set1_epi32(e->mantissa_bits)), kept);
+    too_large = _mm512_mask_blend_epi32(negative, _mm512_set1_epi32(e->overflow_positive),
+                                        _mm512_set1_epi32(e->overflow_negative));
+    code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(code, _mm512_set1_epi32(e->max_code)), code, too_large);
     infinite = _mm512_testn_epi32_mask(field, field);
-    special = _mm512_or_si512(e->nan_code, _mm512_and_si512(_mm512_srlv_epi32(field, e->shift), e->payload));
-    special = _mm512_mask_blend_epi32(infinite, special, e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code);
+    special = _mm512_or_si512(
+        _mm512_set1_epi32(e->nan_code),
+        _mm512_and_si512(_mm512_srlv_epi32(field, _mm512_set1_epi32(e->shift)), _mm512_set1_epi32(e->payload)));
+    special = _mm512_mask_blend_epi32(infinite, special,
+                                      e->special == MIXPREC_INTEGER_ ? too_large : _mm512_set1_epi32(e->inf_code));
     code = _mm512_mask_blend_epi32(_mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F7FFFFF)), code, special);
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = _mm512_mask_test_epi32_mask(negative, code, code);
@@ -6938,7 +6913,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ __m512i mixprec_encode_any_avx512_(const m
         negative = _mm512_mask_cmple_epi32_mask(negative, magnitude, _mm512_set1_epi32(0x7F800000));
     else if (e->special == MIXPREC_INTEGER_)
         return _mm512_mask_sub_epi32(code, negative, _mm512_setzero_si512(), code);
-    return _mm512_mask_or_epi32(code, negative, code, e->sign_code);
+    return _mm512_mask_or_epi32(code, negative, code, _mm512_set1_epi32(e->sign_code));
 }
 
 /* mixprec_random_bits of the 128 indices from an even one. */
@@ -7007,8 +6982,7 @@ MIXPREC_AVX512_ static void mixprec_randoms_avx512_(uint32_t *words, uint64_t se
 
 /* 64 elements, any way. */
 MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype type, const float *src,
-                                                        const mixprec_encoder_avx512_ *encoder,
-                                                        const uint32_t *random) {
+                                                        const mixprec_encoder_ *encoder, const uint32_t *random) {
     size_t size = mixprec_size_of_(type), i;
     for (i = 0; i < 64; i += 16) {
         __m512i code = mixprec_encode_any_avx512_(encoder, _mm512_loadu_si512(src + i), _mm512_loadu_si512(random + i));
@@ -7025,7 +6999,7 @@ MIXPREC_AVX512_ static void mixprec_store64_any_avx512_(void *dst, mixprec_dtype
 /* The same where that is rare. */
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store64_special_avx512_(void *dst, mixprec_dtype type, const float *src,
                                                                        const mixprec_how_ *how) {
-    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
     mixprec_store64_any_avx512_(dst, type, src, &encoder, (const uint32_t *)(const void *)src);
 }
 
@@ -7177,7 +7151,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ int mixprec_store64_stochastic_avx512_(voi
 
 MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_store_stochastic_avx512_(void *dst, mixprec_dtype type, const float *src,
                                                                         size_t n, const mixprec_how_ *how) {
-    const mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+    const mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
     const mixprec_random_avx512_ generator = mixprec_random_of_avx512_(how->seed);
     const mixprec_places_ places = mixprec_places_of_(type);
     const uint64_t odd = how->index & 1;
@@ -7268,7 +7242,7 @@ MIXPREC_AVX512_ static void mixprec_store_avx512_(void *dst, mixprec_dtype type,
     else if (how->round == MIXPREC_ROUND_STOCHASTIC)
         mixprec_store_stochastic_avx512_(dst, type, src, n, how);
     else {
-        mixprec_encoder_avx512_ encoder = mixprec_encoder_of_avx512_(type, how);
+        mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
         for (i = 0; i < n; i += 64)
             mixprec_store64_any_avx512_((char *)dst + mixprec_bytes_of_(type, i), type, src + i, &encoder,
                                         (const uint32_t *)(const void *)(src + i));
@@ -10257,52 +10231,16 @@ static void mixprec_randoms_neon_(uint32_t *words, uint64_t seed, uint64_t index
     }
 }
 
-/* Any format, mode and policy: mixprec_narrow_f32_ four at a time. See mixprec_encoder_avx2_. */
-typedef struct mixprec_encoder_neon_ {
-    int32x4_t bias, shift, min_shift, mantissa_bits;
-    uint32x4_t threshold_positive, threshold_negative, odd, sticky;
-    uint32x4_t max_code, overflow_positive, overflow_negative, inf_code, nan_code, payload, sign_code;
-    int stochastic, special;
-} mixprec_encoder_neon_;
-
-static mixprec_encoder_neon_ mixprec_encoder_of_neon_(mixprec_dtype type, const mixprec_how_ *how) {
-    const mixprec_layout_ *to = mixprec_encoded_layout_of_(type);
-    mixprec_encoder_neon_ e;
-    int keep = how->overflow != MIXPREC_OVERFLOW_IEEE;
-    e.stochastic = how->round == MIXPREC_ROUND_STOCHASTIC;
-    e.bias = vdupq_n_s32(to->bias - 127);
-    e.shift = vdupq_n_s32(23 - to->mantissa_bits);
-    e.min_shift = vdupq_n_s32(24 - to->mantissa_bits);
-    e.mantissa_bits = vdupq_n_s32(to->mantissa_bits);
-    e.threshold_positive = vdupq_n_u32(mixprec_round_threshold_(how->round, 0, 0, 0));
-    e.threshold_negative = vdupq_n_u32(mixprec_round_threshold_(how->round, 1, 0, 0));
-    e.odd = vdupq_n_u32(how->round == MIXPREC_ROUND_NEAREST_EVEN);
-    e.sticky = vdupq_n_u32(!e.stochastic);
-    e.max_code = vdupq_n_u32(to->max_code);
-    e.overflow_positive =
-        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 0) ? to->max_code : to->overflow_code);
-    e.overflow_negative =
-        vdupq_n_u32(keep || mixprec_overflow_to_max_(how->round, 1) ? to->max_code : to->overflow_code);
-    e.inf_code = vdupq_n_u32(how->overflow == MIXPREC_OVERFLOW_SATURATE ? to->max_code : to->overflow_code);
-    e.nan_code = vdupq_n_u32(to->nan_code);
-    e.payload = vdupq_n_u32(to->special == MIXPREC_IEEE_ ? (1u << to->mantissa_bits) - 1 : 0);
-    e.special = to->special;
-    if (e.special == MIXPREC_INTEGER_)
-        e.overflow_negative = vdupq_n_u32(128);
-    e.sign_code = vdupq_n_u32(to->sign_code);
-    return e;
-}
-
-/* The codes with their signs. */
-MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_neon_ *e, uint32x4_t bits,
+/* mixprec_narrow_f32_ four at a time. */
+MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_ *e, uint32x4_t bits,
                                                           uint32x4_t random) {
     const int32x4_t one = vdupq_n_s32(1);
     uint32x4_t negative = vcltq_s32(vreinterpretq_s32_u32(bits), vdupq_n_s32(0));
     uint32x4_t magnitude = vandq_u32(bits, vdupq_n_u32(0x7FFFFFFF)), exponent = vshrq_n_u32(magnitude, 23);
     uint32x4_t field = vandq_u32(magnitude, vdupq_n_u32(0x7FFFFF)), subnormal = vceqq_u32(exponent, vdupq_n_u32(0));
     uint32x4_t mantissa = vorrq_u32(field, vbicq_u32(vdupq_n_u32(0x800000), subnormal));
-    int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), e->bias);
-    int32x4_t shift = vmaxq_s32(e->shift, vsubq_s32(e->min_shift, target));
+    int32x4_t target = vaddq_s32(vreinterpretq_s32_u32(vsubq_u32(exponent, subnormal)), vdupq_n_s32(e->bias));
+    int32x4_t shift = vmaxq_s32(vdupq_n_s32(e->shift), vsubq_s32(vdupq_n_s32(e->min_shift), target));
     uint32x4_t kept, fraction, threshold, code, lost, special, too_large;
     target = vmaxq_s32(target, one);
     /* Negative counts shift to the right; by 32 or more, either way, gives 0. A count is its low byte, signed: these
@@ -10310,19 +10248,22 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
     kept = vshlq_u32(mantissa, vnegq_s32(shift));
     fraction = vshlq_u32(mantissa, vsubq_s32(vdupq_n_s32(32), shift));
     lost = vandq_u32(vcgtq_s32(shift, vdupq_n_s32(31)), vtstq_u32(mantissa, mantissa));
-    fraction = vorrq_u32(fraction, vandq_u32(lost, e->sticky));
-    threshold = vbslq_u32(negative, e->threshold_negative, e->threshold_positive);
-    threshold = vaddq_u32(threshold, vandq_u32(kept, e->odd));
+    fraction = vorrq_u32(fraction, vandq_u32(lost, vdupq_n_u32((uint32_t)e->sticky)));
+    threshold =
+        vbslq_u32(negative, vdupq_n_u32((uint32_t)e->threshold_negative), vdupq_n_u32((uint32_t)e->threshold_positive));
+    threshold = vaddq_u32(threshold, vandq_u32(kept, vdupq_n_u32((uint32_t)e->odd)));
     if (e->stochastic)
         threshold = random;
     /* The sum is below the threshold when it carried out. */
     kept = vsubq_u32(kept, vcltq_u32(vaddq_u32(fraction, threshold), threshold));
-    code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), e->mantissa_bits), kept);
-    too_large = vbslq_u32(negative, e->overflow_negative, e->overflow_positive);
-    code = vbslq_u32(vcgtq_u32(code, e->max_code), too_large, code);
-    special = vandq_u32(vshlq_u32(field, vnegq_s32(e->shift)), e->payload);
-    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)), e->special == MIXPREC_INTEGER_ ? too_large : e->inf_code,
-                        vorrq_u32(e->nan_code, special));
+    code = vaddq_u32(vshlq_u32(vreinterpretq_u32_s32(vsubq_s32(target, one)), vdupq_n_s32(e->mantissa_bits)), kept);
+    too_large =
+        vbslq_u32(negative, vdupq_n_u32((uint32_t)e->overflow_negative), vdupq_n_u32((uint32_t)e->overflow_positive));
+    code = vbslq_u32(vcgtq_u32(code, vdupq_n_u32((uint32_t)e->max_code)), too_large, code);
+    special = vandq_u32(vshlq_u32(field, vnegq_s32(vdupq_n_s32(e->shift))), vdupq_n_u32((uint32_t)e->payload));
+    special = vbslq_u32(vceqq_u32(field, vdupq_n_u32(0)),
+                        e->special == MIXPREC_INTEGER_ ? too_large : vdupq_n_u32((uint32_t)e->inf_code),
+                        vorrq_u32(vdupq_n_u32((uint32_t)e->nan_code), special));
     code = vbslq_u32(vcgtq_u32(magnitude, vdupq_n_u32(0x7F7FFFFF)), special, code);
     if (e->special == MIXPREC_FNUZ_) /* no -0 */
         negative = vandq_u32(negative, vtstq_u32(code, code));
@@ -10330,7 +10271,7 @@ MIXPREC_FORCE_INLINE_ uint32x4_t mixprec_encode_any_neon_(const mixprec_encoder_
         negative = vandq_u32(negative, vcleq_u32(magnitude, vdupq_n_u32(0x7F800000)));
     else if (e->special == MIXPREC_INTEGER_)
         return vsubq_u32(veorq_u32(code, negative), negative);
-    return vorrq_u32(code, vandq_u32(negative, e->sign_code));
+    return vorrq_u32(code, vandq_u32(negative, vdupq_n_u32((uint32_t)e->sign_code)));
 }
 
 /* 16 bytes of codes to elements i ... of an array; fp4 as pairs, low + 16 high. */
@@ -10344,7 +10285,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_put16_neon_(void *dst, mixprec_dtype type, si
 
 static void mixprec_store_any_neon_(void *dst, mixprec_dtype type, const float *src, size_t n,
                                     const mixprec_how_ *how) {
-    const mixprec_encoder_neon_ encoder = mixprec_encoder_of_neon_(type, how);
+    const mixprec_encoder_ encoder = mixprec_encoder_of_(type, how);
     const size_t odd = (size_t)how->index & 1;
     uint32_t words[MIXPREC_UNIT_ + 1] = {0};
     size_t i, j;
@@ -13905,7 +13846,8 @@ MIXPREC_NOINLINE_ int mixprec_scaler_is_sound_(const mixprec_scaler *s) {
            s->growth_interval >= 1 && s->hysteresis >= 1 && s->growth_tracker >= 0 && s->hysteresis_used >= 0;
 }
 
-/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN and Inf become the least. */
+/* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN and Inf become the
+   least. */
 static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
     float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
     float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
