@@ -3517,6 +3517,35 @@ static int mixprec_unscale_c_(float *dst, const float *src, size_t n, float fact
 #define MIXPREC_TILE_AHEAD_ 16                        /* bytes that it prefetches with each of k */
 #define MIXPREC_SMALL_ROWS_ 3 /* of a product with kernels of its own: see mixprec_kernels_.exact_columns */
 
+/* mixprec_kernels_.across, from a body for constant numbers of rows and dtypes. */
+#define MIXPREC_ACROSS_TYPE_(isa, rows, dtype)                                                                         \
+    case dtype:                                                                                                        \
+        mixprec_across_body_##isa##_(rows, dtype, columns, depth, a, b, stride, sums);                                 \
+        break;
+#define MIXPREC_ACROSS_ROWS_OF_(isa, target, rows)                                                                     \
+    target static void mixprec_across_##rows##_##isa##_(mixprec_dtype type, size_t columns, size_t depth,              \
+                                                        const char *a, const char *b, size_t stride, char *sums) {     \
+        switch (type) {                                                                                                \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_F64)                                                               \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_F32)                                                               \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_F16)                                                               \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_BF16)                                                              \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_E4M3)                                                              \
+            MIXPREC_ACROSS_TYPE_(isa, rows, MIXPREC_E5M2)                                                              \
+        default: break;                                                                                                \
+        }                                                                                                              \
+    }
+#define MIXPREC_ACROSS_(isa, target)                                                                                   \
+    MIXPREC_ACROSS_ROWS_OF_(isa, target, 1)                                                                            \
+    MIXPREC_ACROSS_ROWS_OF_(isa, target, 2)                                                                            \
+    MIXPREC_ACROSS_ROWS_OF_(isa, target, 4)                                                                            \
+    target static void mixprec_across_##isa##_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,          \
+                                               const char *a, const char *b, size_t stride, char *sums) {              \
+        (rows == 1   ? mixprec_across_1_##isa##_                                                                       \
+         : rows == 2 ? mixprec_across_2_##isa##_                                                                       \
+                     : mixprec_across_4_##isa##_)(type, columns, depth, a, b, stride, sums);                           \
+    }
+
 /* The product and the sum: fused wherever the CPU can, as every vector path does. */
 #ifdef __FP_FAST_FMAF
 #define MIXPREC_FMA_F32_(a, b, c) __builtin_fmaf(a, b, c)
@@ -6000,33 +6029,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX2_ void mixprec_across_body_avx2_(const int row
     }
 }
 
-#define MIXPREC_ACROSS_AVX2_(rows)                                                                                     \
-    MIXPREC_AVX2_ static void mixprec_across_##rows##_avx2_(mixprec_dtype type, size_t columns, size_t depth,          \
-                                                            const char *a, const char *b, size_t stride, char *sums) { \
-        switch (type) {                                                                                                \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F64)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F32)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F16)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_BF16)                                                                    \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E4M3)                                                                    \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E5M2)                                                                    \
-        default: break;                                                                                                \
-        }                                                                                                              \
-    }
-#define MIXPREC_ACROSS_ROW_(rows, dtype)                                                                               \
-    case dtype: mixprec_across_body_avx2_(rows, dtype, columns, depth, a, b, stride, sums); break;
-MIXPREC_ACROSS_AVX2_(1)
-MIXPREC_ACROSS_AVX2_(2)
-MIXPREC_ACROSS_AVX2_(4)
-#undef MIXPREC_ACROSS_ROW_
-#undef MIXPREC_ACROSS_AVX2_
-
-MIXPREC_AVX2_ static void mixprec_across_avx2_(size_t rows, mixprec_dtype type, size_t columns, size_t depth,
-                                               const char *a, const char *b, size_t stride, char *sums) {
-    (rows == 1   ? mixprec_across_1_avx2_
-     : rows == 2 ? mixprec_across_2_avx2_
-                 : mixprec_across_4_avx2_)(type, columns, depth, a, b, stride, sums);
-}
+MIXPREC_ACROSS_(avx2, MIXPREC_AVX2_)
 
 /* 32 bytes of each of 8 rows, the last two at `last`, as lines of a panel, `line` bytes apart: 8 numbers for each k.
    Narrow elements are cheaper to transpose than the fp32 that they become. */
@@ -11028,33 +11031,7 @@ MIXPREC_FORCE_INLINE_ void mixprec_across_body_neon_(const int rows, const mixpr
     }
 }
 
-#define MIXPREC_ACROSS_NEON_(rows)                                                                                     \
-    static void mixprec_across_##rows##_neon_(mixprec_dtype type, size_t columns, size_t depth, const char *a,         \
-                                              const char *b, size_t stride, char *sums) {                              \
-        switch (type) {                                                                                                \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F64)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F32)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_F16)                                                                     \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_BF16)                                                                    \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E4M3)                                                                    \
-            MIXPREC_ACROSS_ROW_(rows, MIXPREC_E5M2)                                                                    \
-        default: break;                                                                                                \
-        }                                                                                                              \
-    }
-#define MIXPREC_ACROSS_ROW_(rows, dtype)                                                                               \
-    case dtype: mixprec_across_body_neon_(rows, dtype, columns, depth, a, b, stride, sums); break;
-MIXPREC_ACROSS_NEON_(1)
-MIXPREC_ACROSS_NEON_(2)
-MIXPREC_ACROSS_NEON_(4)
-#undef MIXPREC_ACROSS_ROW_
-#undef MIXPREC_ACROSS_NEON_
-
-static void mixprec_across_neon_(size_t rows, mixprec_dtype type, size_t columns, size_t depth, const char *a,
-                                 const char *b, size_t stride, char *sums) {
-    (rows == 1   ? mixprec_across_1_neon_
-     : rows == 2 ? mixprec_across_2_neon_
-                 : mixprec_across_4_neon_)(type, columns, depth, a, b, stride, sums);
-}
+MIXPREC_ACROSS_(neon, )
 
 /* ---- GEMM of bf16 with BFMMLA, of f16 with FMLAL ---- */
 
