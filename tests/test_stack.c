@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
 #endif
 #define UNALLOCATED 0
 #endif
-/* Kernels of AVX-512 that turn strips of fp8 beside a product take more: 33 KB by gcc 12's -fstack-usage. */
+/* Kernels of AVX-512 that turn strips of fp8 beside a product take more: 33 KB. */
 #define PRODUCTS (mixprec_isa_available(MIXPREC_ISA_AVX512) ? (size_t)40 << 10 : MOST(14, 14, 8))
 
 enum { STACK = 1 << 18, PAINTED = MIXPREC_GEMM_STACK + (1 << 16), PAINT = 0xA5, BESIDE = 256 };
