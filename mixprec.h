@@ -3296,6 +3296,11 @@ static mixprec_isa mixprec_cpu_(void) {
     return MIXPREC_ISA_C;
 }
 #endif
+#ifndef MIXPREC_HAS_AVX2_
+MIXPREC_INLINE int mixprec_is_amd_(void) {
+    return 0;
+}
+#endif
 
 #ifndef MIXPREC_NO_QUANT
 /* Bytes of a row that mixprec_quantize looks at together, where a block has no more: few enough to stay in L1, and for
@@ -7989,7 +7994,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_tile_body_avx512_(const int r
                     s[i][j] = _mm512_fmadd_ps(_mm512_set1_ps(*(const float *)y), _mm512_loadu_ps(b + 64 * j), s[i][j]);
             }
             MIXPREC_UNROLL_ for (i = 0; i < rows; i += 3) row[i / 3] += a_step;
-            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) _mm_prefetch(b + 8 * b_step + 64 * j, _MM_HINT_T0);
+            MIXPREC_UNROLL_ for (j = 0; j < vectors; j++) _mm_prefetch(b + 4 * b_step + 64 * j, _MM_HINT_T0);
             _mm_prefetch(ahead, _MM_HINT_T1);
             ahead += MIXPREC_TILE_AHEAD_;
             b += b_step;
@@ -8987,6 +8992,9 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
     const size_t size = mixprec_size_of_(call->type), row_bytes = call->depth * size;
     const size_t rows = call->rows, columns = call->columns, depth = call->depth, ldt = call->ldt;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
+    /* Intel's CPUs multiply no more vectors of 8 than of 16, and 17 to 24 rows of f32 take 1.36 times as long with
+       them. */
+    const int few = mixprec_is_amd_();
     size_t i, j, p;
     __m512i r[32];
     mixprec_direct_across_ d;
@@ -9021,7 +9029,8 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
                 d.next = next == depth ? d.b + 16 * d.stride - p * size : b + next * size;
                 if (j + (next == depth ? 32 : 16) > columns || depth - next % depth < MIXPREC_DIRECT_DEPTH_)
                     d.next = NULL;
-                (rows - i > 8 ? mixprec_direct_across_16_avx512_ : mixprec_direct_across_8_avx512_)(call->type, &d);
+                (few && rows - i <= 8 ? mixprec_direct_across_8_avx512_ : mixprec_direct_across_16_avx512_)(call->type,
+                                                                                                            &d);
             }
         for (i = 0; i < rows; i += 16) {
             const char *from = (const char *)(sums + i * 16);
@@ -12146,9 +12155,12 @@ typedef struct mixprec_small_ {
 } mixprec_small_;
 
 /* Sums so few that most lanes of vectors would be idle, and that transposing for these would take most of the time: on
-   Zen 4 1 x 2 of a k of 2414 takes 2 instead of 13 to 46 microseconds. */
-static int mixprec_is_dots_(const mixprec_kernels_ *kernels, size_t m, size_t n, size_t k) {
-    const size_t most = k > MIXPREC_GEMM_SMALL_ ? 8 : 4;
+   Zen 4 1 x 2 of a k of 2414 takes 2 instead of 13 to 46 microseconds. With AVX-512 five to eight take .4 to .9 of the
+   time otherwise where B needs neither be transposed nor widened, and where its rows are seven or eight. */
+static int mixprec_is_dots_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m, size_t n) {
+    const int plain =
+        kernels->direct && !d->trans_b && n > 1 && (n > 6 || d->b_type == MIXPREC_F32 || d->b_type == MIXPREC_F64);
+    const size_t most = d->k > MIXPREC_GEMM_SMALL_ && !plain ? 8 : 4;
     return kernels->dots && m <= most && n <= most && m * n <= most;
 }
 
@@ -12172,13 +12184,14 @@ static int mixprec_can_across_(const mixprec_small_ *s) {
     return s->trans_b && s->m <= 4 && !s->dots && (s->b_type == MIXPREC_F64) == s->wide;
 }
 
-/* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4). It
-   goes in steps, of the columns of a kernel and of 64 bytes of k; and AVX2 transposes 32 bytes of each row at once: on
-   Zen 3 4 x 1000 x 12 of f32 takes half the time that it would take across, 4 x 1000 x 48 as long. */
+/* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4; on
+   Intel's CPUs 0.3 to 0.9). It goes in steps, of the columns of a kernel and of 64 bytes of k; and AVX2 transposes 32
+   bytes of each row at once: on Zen 3 4 x 1000 x 12 of f32 takes half the time that it would take across, 4 x 1000 x 48
+   as long. */
 #define MIXPREC_ACROSS_DEPTH_AVX2_(wide) ((size_t)((wide) ? 16 : 32)) /* with longer rows of B */
 static int mixprec_is_across_(const mixprec_small_ *s) {
     const size_t size = mixprec_size_of_(s->b_type), bytes = s->k * size;
-    const int one = s->m == 1;
+    const int one = s->m == 1, amd = mixprec_is_amd_();
     if (!mixprec_can_across_(s))
         return 0;
     if (!s->kernels->direct)
@@ -12187,6 +12200,8 @@ static int mixprec_is_across_(const mixprec_small_ *s) {
         return s->n > (one ? 8 : 16) && bytes >= (one || s->n > 128 ? 256 : 768);
     if (one)
         return s->n > 16 && bytes >= 16 && (size < 4 || s->n <= 32 || s->n > 48);
+    if (!amd)
+        return s->n > (size == 4 ? 40 : 16) && s->k >= (s->n > 256 ? 16 : s->n > 64 ? 64 : 128);
     return s->n > (size == 4 ? 128 : size == 2 ? 48 : 16) && s->k >= (s->n > 256 ? 16 : 64);
 }
 
@@ -12298,8 +12313,9 @@ static int mixprec_small_uncopied_(const mixprec_small_ *s) {
    times 128 x 128 up to 512 x 512 take 0.45 to 0.96 of the time, up to 8 of 16 bits 0.55 to 0.91, up to 4 of f64 0.65
    to 1.1, but up to 12 of fp8 longer. Where B is transposed, up to 32 rows of more than 128 columns take 0.6 to 1 of
    it, of fewer columns 1 to 1.8. `direct`, which computes 8, 16 or 32 rows and 64 of k at a time, then takes 0.5 to 1,
-   but where a quarter of these is not there 1 to 1.6. `rows` are those of the product, of which *s may be the
-   transposed one. */
+   but where a quarter of these is not there 1 to 1.6; not so on Intel's CPUs up to 16 rows, nor where the rows of B are
+   a multiple of 8 KB apart. Of columns it computes 32 at a time: one to three rows of fewer, or of a small B, take up
+   to 5 times as long with it. `rows` are those of the product, of which *s may be the transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide, exact = s->kernels->exact_columns[s->wide] != 0;
     const size_t m = s->m, n = s->n, k = s->k;
@@ -12310,14 +12326,18 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
         return 0;
     if (mixprec_small_uncopied_(s))
         return 0;
-    if (rows < (direct ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
+    if (direct && !s->trans_b && (n < 32 || n * k < 8192))
+        return 1;
+    if (rows < (direct && n >= 128 ? 4 : 2) && k <= MIXPREC_GEMM_SMALL_ && m * n * k > 4096)
         return 0;
     if (n * k < 8192)
         return 1;
     if (s->trans_b && !direct)
         return m > 32 || n <= 128;
     if (s->trans_b && m <= 32)
-        return n <= 16 || (k < 192 && k % 64) || (n <= 256 && (m > 16 ? m <= 28 : m > 8 && m <= 12));
+        return n <= 16 || (k % 64 && k < (m > 8 && m <= 12 ? 256 : 192)) ||
+               (n <= (s->ldb * mixprec_size_of_(s->b_type) % 8192 ? 256 : 100) &&
+                (m > 16 ? m <= 28 : m > 8 && m <= 12 && mixprec_is_amd_()));
     if (k > MIXPREC_GEMM_SMALL_)
         return !s->trans_b || n <= 16;
     if (direct && !s->trans_b)
@@ -12333,7 +12353,7 @@ static int mixprec_is_panel_uncopied_(const mixprec_gemm_plan_ *plan) {
 /* Is a part of m x n small enough? */
 static int mixprec_gemm_small_(mixprec_gemm_plan_ *plan, const mixprec_gemm_desc *d, size_t m, size_t n, size_t limit) {
     mixprec_small_ s;
-    plan->dots = !plan->panels && mixprec_is_dots_(plan->kernels, m, n, d->k);
+    plan->dots = !plan->panels && mixprec_is_dots_(plan->kernels, d, m, n);
     if (!plan->kernels->tiny || plan->pieces ||
         (!plan->dots && !mixprec_is_small_(plan->kernels, m, n, d->k, d->trans_b)) ||
         (plan->panels &&
@@ -12514,7 +12534,7 @@ static int mixprec_is_thin_(const mixprec_kernels_ *kernels, const mixprec_gemm_
     const int direct = kernels->direct && !wide;
     size_t most = d->trans_a ? 48 : direct ? 32 : 24;
     if (n == 0 || n > most || m * d->k < 4096 || !kernels->few || (d->a_type == MIXPREC_F64 && !wide) ||
-        mixprec_is_dots_(kernels, m, n, d->k))
+        mixprec_is_dots_(kernels, d, m, n))
         return 0;
     if (n <= 6 && m > 6 && mixprec_is_long_(kernels, m, n, d->k))
         return 1;
@@ -16927,7 +16947,7 @@ MIXPREC_NOINLINE_ int mixprec_gemm_at_once_(const mixprec_gemm_desc *d, mixprec_
     if (larger - 1 >= most || k - 1 >= most || !smaller || !kernels || !kernels->tiny ||
         mixprec_pairs_kernels_(kernels, d->a_type, d->b_type, d->trans_b, 0, m, n, k) != kernels)
         return 0;
-    dots = mixprec_is_dots_(kernels, m, n, k);
+    dots = mixprec_is_dots_(kernels, d, m, n);
     short_rows = !kernels->direct && d->trans_b && k <= MIXPREC_ACROSS_DEPTH_AVX2_(d->b_type == MIXPREC_F64);
     if (!dots && !mixprec_is_small_(kernels, m, n, k, d->trans_b) &&
         (larger <= MIXPREC_GEMM_SMALL_ || smaller > 64 || k > 64 || (m < 4 && !short_rows)))
