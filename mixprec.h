@@ -12243,8 +12243,9 @@ static void mixprec_small_bytes_(mixprec_small_ *s) {
         !s->trans_b && ((mixprec_small_is_rows_(s) && (exact || s->ldb * size <= 4096)) ||
                         (s->ldb * size <= 1024 && (exact || s->n >= MIXPREC_SMALL_COLUMNS_ || s->m <= 24)));
     s->b_panel = s->kernels->tile_columns[s->wide] * size;
+    /* A part of fewer rows may have the line between them that the largest has not. */
     s->a_bytes = s->a_type == type && near_a ? 0
-                 : s->trans_a                ? mixprec_small_ld_(s->m, size) * depth * size
+                 : s->trans_a                ? (s->m + 64 / size) * depth * size
                                              : mixprec_small_ld_(depth, size) * s->m * size;
     s->b_bytes = s->b_type == type && near_b ? 0 : mixprec_small_ld_(mixprec_round_up_(s->n, 16), size) * depth * size;
     s->chunk_bytes = depth < s->k ? s->m * s->n * size : 0;

@@ -765,6 +765,41 @@ static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t
         task(data, i);
 }
 
+/* Two parts of a product that are small each, in a workspace that ends with a page: the rows of the second's copy of A,
+   a multiple of 512 bytes, get a line between them, those of the first, which are longer, none. */
+static void test_small_parts(void) {
+    static const struct {
+        size_t m, pad;
+        mixprec_dtype type;
+    } cases[] = {{268, 0, MIXPREC_F16},   {268, 300, MIXPREC_F32}, {134, 200, MIXPREC_F64}, /* 140 and 128, 70 and 64 */
+                 {774, 0, MIXPREC_E4M3},  {774, 0, MIXPREC_F32},   {390, 0, MIXPREC_F64},   /* by sixes 390 and 384 */
+                 {1014, 60, MIXPREC_F32}, {516, 0, MIXPREC_BF16},  {262, 0, MIXPREC_F64}};
+    size_t i, path;
+    random_state = 53;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const mixprec_dtype type = cases[i].type;
+        problem p = plain_problem(type, type, type == MIXPREC_F64 ? MIXPREC_F64 : MIXPREC_F32, cases[i].m, 40, 300);
+        p.trans_a = MIXPREC_TRANS;
+        p.pad_a = cases[i].pad;
+        p.sample = 7;
+        prepare(&p);
+        for (path = 0; path < (size_t)ISA_COUNT; path++)
+            if (runs_here(all_isas[path])) {
+                mixprec_gemm_desc desc = describe_call(all_isas[path]);
+                size_t bytes = 0;
+                now_path = mixprec_isa_name(all_isas[path]);
+                desc.parallel_for = in_turn;
+                desc.threads = 2;
+                CHECK(mixprec_gemm_workspace(&desc, &bytes, NULL) == MIXPREC_OK, "%s", describe(now_path));
+                desc.workspace = place(SLOT_WORKSPACE, bytes, 1);
+                desc.workspace_size = bytes;
+                restore(&c);
+                CHECK(mixprec_gemm_ex(&desc) == MIXPREC_OK, "%s", describe(now_path));
+                check_c(now_path, fuses(all_isas[path], 0));
+            }
+    }
+}
+
 /* The last problem in parts of one tile's rows, and with a packed B, in the least workspace. */
 static void check_tasks_and_packed(void) {
     mixprec_gemm_desc desc = describe_call(MIXPREC_ISA_AUTO), pack = desc;
@@ -1979,6 +2014,7 @@ int main(int argc, char **argv) {
         {"gemm: few rows, B anywhere in a cache line", test_few_rows_lines},
         {"gemm: one row, several chunks at once", test_one_row_strips},
         {"gemm: bf16 and fp8, subnormal sums", test_pairs},
+        {"gemm: two small parts", test_small_parts},
         {"gemm: few rows, rows of B far apart", test_few_rows_apart},
         {"gemm: few rows, sums of -0", test_few_rows_minus_zero},
         {"gemm: a C larger than the caches", test_large_c},
