@@ -765,8 +765,8 @@ static void in_turn(void *context, size_t tasks, void (*task)(void *data, size_t
         task(data, i);
 }
 
-/* Two parts of a product that are small each, in a workspace that ends with a page: the rows of the second's copy of A,
-   a multiple of 512 bytes, get a line between them, those of the first, which are longer, none. */
+/* Two parts of a product that are small each, the second smaller and with rows of A that are a multiple of 512 bytes, in
+   a workspace that ends with a page: what lies between rows must not depend on the size of the part. */
 static void test_small_parts(void) {
     static const struct {
         size_t m, pad;
