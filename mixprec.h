@@ -12156,7 +12156,7 @@ typedef struct mixprec_small_ {
 
 /* Sums so few that most lanes of vectors would be idle, and that transposing for these would take most of the time: on
    Zen 4 1 x 2 of a k of 2414 takes 2 instead of 13 to 46 microseconds. With AVX-512 five to eight take .4 to .9 of the
-   time otherwise where B needs neither be transposed nor widened, and where its rows are seven or eight. */
+   time otherwise where B is k x n of f32 or f64, or has seven or eight columns. */
 static int mixprec_is_dots_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m, size_t n) {
     const int plain =
         kernels->direct && !d->trans_b && n > 1 && (n > 6 || d->b_type == MIXPREC_F32 || d->b_type == MIXPREC_F64);
@@ -16879,7 +16879,8 @@ MIXPREC_FORCE_INLINE_ int mixprec_small_at_once_(mixprec_small_ *s, void *c, mix
 MIXPREC_NOINLINE_ int mixprec_small_in_blocks_(const mixprec_small_ *s, void *c, mixprec_dtype c_type) {
     const int narrow = !s->wide && c_type != MIXPREC_F32, tall = s->m > s->n;
     const size_t size = s->wide ? 8 : 4, other_bytes = tall ? s->b_bytes : s->a_bytes;
-    const size_t fixed = other_bytes + 16 * s->k * size; /* that operand, and columns of B up to a multiple of 16 */
+    /* That operand, and columns of B up to a multiple of 16 and a line more. */
+    const size_t fixed = other_bytes + (16 + 64 / size) * s->k * size;
     /* And for each row of many, or each column: */
     const size_t each =
         ((tall ? s->a_bytes : s->b_bytes) ? s->k * size : 0) + (narrow ? mixprec_min_(s->m, s->n) * size : 0);

@@ -5072,7 +5072,6 @@ typedef struct mixprec_cuda_gemm_plan_ {
     bool may_halve;               /* k, by a cluster */
     size_t shared, batch, chunk;  /* products in all, and in a launch */
     mixprec_cuda_copy_ copies[2]; /* of A and B */
-    bool reads_operands;
     /* bytes of workspace: for the sums of parts of k; for copies that the kernel cannot do without; in all */
     size_t partial, needed, bytes;
 } mixprec_cuda_gemm_plan_;
@@ -5422,7 +5421,6 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     g->tiles_m = (uint32_t)tiles_m, g->tiles_n = (uint32_t)tiles_n;
 
     plan->needed = 0;
-    plan->reads_operands = reads_operands;
     bool boxed = true, as_they_are = true; /* the copy engine brings A and B, if need be copies; and no copies */
     for (int i = 0; i < 2; i++) {
         mixprec_cuda_copy_ *c = &plan->copies[i];
