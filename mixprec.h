@@ -8992,9 +8992,9 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
     const size_t size = mixprec_size_of_(call->type), row_bytes = call->depth * size;
     const size_t rows = call->rows, columns = call->columns, depth = call->depth, ldt = call->ldt;
     float *const sums = call->scratch + 2 * MIXPREC_DIRECT_BUFFER_;
-    /* Intel's CPUs multiply no more vectors of 8 than of 16, and 17 to 24 rows of f32 take 1.36 times as long with
-       them. */
-    const int few = mixprec_is_amd_();
+    /* Intel's CPUs multiply no more vectors of 8 than of 16: 17 to 24 rows of f32 take 1.3 to 1.4 times as long with
+       them (a Xeon with AMX). */
+    const int amd = mixprec_is_amd_();
     size_t i, j, p;
     __m512i r[32];
     mixprec_direct_across_ d;
@@ -9029,7 +9029,7 @@ MIXPREC_AVX512_ static void mixprec_direct_across_avx512_(const mixprec_direct_ 
                 d.next = next == depth ? d.b + 16 * d.stride - p * size : b + next * size;
                 if (j + (next == depth ? 32 : 16) > columns || depth - next % depth < MIXPREC_DIRECT_DEPTH_)
                     d.next = NULL;
-                (few && rows - i <= 8 ? mixprec_direct_across_8_avx512_ : mixprec_direct_across_16_avx512_)(call->type,
+                (amd && rows - i <= 8 ? mixprec_direct_across_8_avx512_ : mixprec_direct_across_16_avx512_)(call->type,
                                                                                                             &d);
             }
         for (i = 0; i < rows; i += 16) {
@@ -12063,8 +12063,8 @@ typedef struct mixprec_gemm_plan_ {
 #define MIXPREC_FEW_GROUP_(rows) ((rows) > 4 ? (size_t)8192 : 8 * MIXPREC_DIRECT_GROUP_(rows))
 #define MIXPREC_THIN_ROWS_ 512  /* how many rows of C are computed at a time where it has few columns */
 #define MIXPREC_GEMM_SMALL_ 512 /* m, n and k of a product that needs no blocks, */
-/* and m * n * k for which a B that must be copied is copied whole, not packed in panels: a large one comes from L2 for
-   each tile. From there on panels take .88 to 1.02 of the time with AVX-512, .40 to 1 with AVX2 (the same Xeon). */
+/* and m * n * k for which a B that must be copied is copied whole, not packed in panels: a large one comes from L2
+   for each tile. From there on panels take .73 to 1.04 of the time, with AVX2 .72 to 1.02 (a Xeon with AMX). */
 #define MIXPREC_SMALL_COPIED_(exact) ((size_t)1 << ((exact) ? 25 : 24))
 #define MIXPREC_LONG_SIDE_ 256   /* m and n where k is longer, */
 #define MIXPREC_LONG_SUMS_ 16384 /* m * n there, */
@@ -12156,7 +12156,7 @@ typedef struct mixprec_small_ {
 
 /* Sums so few that most lanes of vectors would be idle, and that transposing for these would take most of the time: on
    Zen 4 1 x 2 of a k of 2414 takes 2 instead of 13 to 46 microseconds. With AVX-512 five to eight take .4 to .9 of the
-   time otherwise where B is k x n of f32 or f64, or has seven or eight columns. */
+   time otherwise where B is k x n of f32 or f64, or has seven or eight columns (a Xeon with AMX). */
 static int mixprec_is_dots_(const mixprec_kernels_ *kernels, const mixprec_gemm_desc *d, size_t m, size_t n) {
     const int plain =
         kernels->direct && !d->trans_b && n > 1 && (n > 6 || d->b_type == MIXPREC_F32 || d->b_type == MIXPREC_F64);
@@ -12184,10 +12184,10 @@ static int mixprec_can_across_(const mixprec_small_ *s) {
     return s->trans_b && s->m <= 4 && !s->dots && (s->b_type == MIXPREC_F64) == s->wide;
 }
 
-/* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4; on
-   Intel's CPUs 0.3 to 0.9). It goes in steps, of the columns of a kernel and of 64 bytes of k; and AVX2 transposes 32
-   bytes of each row at once: on Zen 3 4 x 1000 x 12 of f32 takes half the time that it would take across, 4 x 1000 x 48
-   as long. */
+/* Is that better than to transpose B first? Where this says so, it takes 0.4 to 0.95 of the time, mostly (Zen 4; on a
+   Xeon with AMX, with the limits for Intel's CPUs, 0.3 to 0.9). It goes in steps, of the columns of a kernel and of 64
+   bytes of k; and AVX2 transposes 32 bytes of each row at once: on Zen 3 4 x 1000 x 12 of f32 takes half the time that
+   it would take across, 4 x 1000 x 48 as long. */
 #define MIXPREC_ACROSS_DEPTH_AVX2_(wide) ((size_t)((wide) ? 16 : 32)) /* with longer rows of B */
 static int mixprec_is_across_(const mixprec_small_ *s) {
     const size_t size = mixprec_size_of_(s->b_type), bytes = s->k * size;
@@ -12315,7 +12315,8 @@ static int mixprec_small_uncopied_(const mixprec_small_ *s) {
    it, of fewer columns 1 to 1.8. `direct`, which computes 8, 16 or 32 rows and 64 of k at a time, then takes 0.5 to 1,
    but where a quarter of these is not there 1 to 1.6; not so on Intel's CPUs up to 16 rows, nor where the rows of B are
    a multiple of 8 KB apart. Of columns it computes 32 at a time: one to three rows of fewer, or of a small B, take up
-   to 5 times as long with it. `rows` are those of the product, of which *s may be the transposed one. */
+   to 5 times as long with it (both on a Xeon with AMX). `rows` are those of the product, of which *s may be the
+   transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide, exact = s->kernels->exact_columns[s->wide] != 0;
     const size_t m = s->m, n = s->n, k = s->k;

@@ -183,11 +183,13 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
     if (d.scales_given)
         memcpy(want_scales, given_scales, sizeof scales);
     want_amax = oracle(&d, want, want_scales);
-    for (k = 0; k < ISA_COUNT; k++) {
+    for (k = 0; k < 2 * ISA_COUNT; k++) { /* each path with amax or without, where a scale is given both */
         size_t wrong = count;
-        if (k && !mixprec_isa_available(all_isas[k]))
+        d.isa = all_isas[k / 2];
+        if (d.isa != MIXPREC_ISA_AUTO && !mixprec_isa_available(d.isa))
             continue;
-        d.isa = all_isas[k];
+        if (!d.scale && k % 2 != k / 2 % 2)
+            continue;
         d.amax = k % 2 ? &amax : NULL;
         amax = -1;
         memset(dst, 0x5A, sizeof dst);
