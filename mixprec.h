@@ -6666,23 +6666,24 @@ MIXPREC_PUT_(avx512_, MIXPREC_AVX512_, __m512i, __m512, 512)
 #undef MIXPREC_PUT_
 
 /* 64 elements. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_f32_avx512_(__m512 x[4], const void *src,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_to_f32_avx512_(__m512 x[4], const void *src, __mmask64 there,
                                                                       const __m512i table[4]) {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i zero = _mm512_setzero_si512();
     __m512i low, high;
     int j;
-    mixprec_fp8_to_bf16_avx512_(&low, &high, _mm512_permutexvar_epi32(order, _mm512_loadu_si512(src)), table);
+    mixprec_fp8_to_bf16_avx512_(&low, &high, _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi8(there, src)),
+                                table);
     MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) {
         const __m512i half = j ? _mm512_unpackhi_epi8(low, high) : _mm512_unpacklo_epi8(low, high);
         x[j] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, half));
         x[j + 1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, half));
     }
 }
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src,
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_fp8_load64_avx512_(float *dst, const void *src, __mmask64 there,
                                                                       const __m512i table[4], int around) {
     __m512 x[4];
-    mixprec_fp8_to_f32_avx512_(x, src, table);
+    mixprec_fp8_to_f32_avx512_(x, src, there, table);
     mixprec_put4_avx512_(dst, x, around);
 }
 
@@ -6730,7 +6731,7 @@ MIXPREC_AVX512_ static void mixprec_load_avx512_(float *dst, const void *src, mi
         __m512i registers[4];
         mixprec_fp8_registers_avx512_(registers, table);
         for (i = 0; i < n; i += 64)
-            mixprec_fp8_load64_avx512_(dst + i, (const char *)src + i, registers, around);
+            mixprec_fp8_load64_avx512_(dst + i, (const char *)src + i, ~(__mmask64)0, registers, around);
         return;
     }
     switch (type) {
@@ -7560,7 +7561,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_load64_avx512_(__m512 x[4], c
     __m128i upper[4];
     int j;
     if (table)
-        mixprec_fp8_to_f32_avx512_(x, src, table);
+        mixprec_fp8_to_f32_avx512_(x, src, ~(__mmask64)0, table);
     else if (type == MIXPREC_E2M1) {
         MIXPREC_UNROLL_ for (j = 0; j < 4; j += 2) mixprec_e2m1_to_e5m2_avx2_(upper + j, src + 8 * j);
         MIXPREC_UNROLL_ for (j = 0; j < 4; j++) x[j] =
@@ -8905,15 +8906,47 @@ MIXPREC_AVX512_ static void mixprec_direct_fill_avx512_(float *to, size_t rows, 
         }
 }
 
-/* 64 numbers of fp32 from a row of B. */
-MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_fill64_avx512_(float *to, const char *from, const char *ahead,
-                                                                         const mixprec_dtype type) {
+/* 64 numbers of fp32 from a row of B, zeros for those that are not there. */
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_fill64_avx512_(float *to, const char *from, __mmask64 there,
+                                                                         const char *ahead, const mixprec_dtype type) {
     const int size = type == MIXPREC_F32 ? 4 : type == MIXPREC_F16 || type == MIXPREC_BF16 ? 2 : 1;
     int i;
     MIXPREC_UNROLL_ for (i = 0; i < 4; i++) {
         if (i * size % 4 == 0)
             _mm_prefetch(ahead + i * size * 16, _MM_HINT_T1);
-        _mm512_store_ps(to + i * 16, mixprec_load16_avx512_(from + i * size * 16, type, 0xFFFF));
+        _mm512_store_ps(to + i * 16,
+                        mixprec_load16_avx512_(from + i * size * 16, type, (__mmask16)(there >> (16 * i))));
+    }
+}
+
+MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_fill_row_avx512_(float *to, const char *from, __mmask64 there,
+                                                                           const char *ahead, mixprec_dtype type,
+                                                                           const uint64_t *table) {
+    __m512i registers[4];
+    switch (table ? MIXPREC_NONE : type) {
+    case MIXPREC_NONE:
+        _mm_prefetch(ahead, _MM_HINT_T1);
+        mixprec_fp8_registers_avx512_(registers, table);
+        mixprec_fp8_load64_avx512_(to, from, there, registers, 0);
+        break;
+    case MIXPREC_F32: mixprec_direct_fill64_avx512_(to, from, there, ahead, MIXPREC_F32); break;
+    case MIXPREC_F16: mixprec_direct_fill64_avx512_(to, from, there, ahead, MIXPREC_F16); break;
+    case MIXPREC_BF16: mixprec_direct_fill64_avx512_(to, from, there, ahead, MIXPREC_BF16); break;
+    case MIXPREC_E4M3: mixprec_direct_fill64_avx512_(to, from, there, ahead, MIXPREC_E4M3); break;
+    default: mixprec_direct_fill64_avx512_(to, from, there, ahead, MIXPREC_E5M2); break;
+    }
+}
+MIXPREC_FORCE_INLINE_ __mmask64 mixprec_first_64_(size_t n) {
+    return n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;
+}
+/* A buffer of 16 rows, of which `rows` are there. */
+MIXPREC_NOINLINE_ MIXPREC_AVX512_ void mixprec_direct_fill_rows_avx512_(float *to, size_t rows, const char *from,
+                                                                        size_t stride, size_t columns,
+                                                                        mixprec_dtype type, const uint64_t *table) {
+    size_t i;
+    for (i = 0; i < 16; i++, to += MIXPREC_DIRECT_DEPTH_) {
+        mixprec_direct_fill_row_avx512_(to, from, mixprec_first_64_(i < rows ? columns : 0), from, type, table);
+        from += i + 1 < rows ? stride : 0;
     }
 }
 
@@ -8932,7 +8965,6 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
     const char *from = d->b;
     size_t depth = d->depth, left, width = d->width;
     float edge[4 * 16];
-    __m512i table[4];
     __m512 s[16];
     __m256 h[16]; /* in the place of s for 8 lanes */
     int c, q;
@@ -8946,7 +8978,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
         int fill;
         left = mixprec_min_(depth, MIXPREC_DIRECT_DEPTH_);
         if (!d->filled)
-            mixprec_direct_fill_avx512_(b, 16, MIXPREC_DIRECT_DEPTH_, from, type, stride, d->columns, left);
+            mixprec_direct_fill_rows_avx512_(b, d->columns, from, stride, left, type, d->table);
         depth -= left;
         from = depth ? from + MIXPREC_DIRECT_DEPTH_ * size : d->next;
         fill =
@@ -8985,18 +9017,7 @@ MIXPREC_FORCE_INLINE_ MIXPREC_AVX512_ void mixprec_direct_across_body_avx512_(co
                 }
             }
             if (fill)
-                switch (d->table ? MIXPREC_NONE : type) {
-                case MIXPREC_NONE:
-                    _mm_prefetch(ahead, _MM_HINT_T1);
-                    mixprec_fp8_registers_avx512_(table, d->table);
-                    mixprec_fp8_load64_avx512_(to, next, table, 0);
-                    break;
-                case MIXPREC_F32: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F32); break;
-                case MIXPREC_F16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_F16); break;
-                case MIXPREC_BF16: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_BF16); break;
-                case MIXPREC_E4M3: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_E4M3); break;
-                default: mixprec_direct_fill64_avx512_(to, next, ahead, MIXPREC_E5M2); break;
-                }
+                mixprec_direct_fill_row_avx512_(to, next, ~(__mmask64)0, ahead, type, d->table);
             left -= 4;
             a += 4 * width;
             b += 4;
@@ -12362,6 +12383,7 @@ static int mixprec_small_uncopied_(const mixprec_small_ *s) {
    transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide, exact = s->kernels->exact_columns[s->wide] != 0;
+    const int amd = mixprec_is_amd_();
     const size_t m = s->m, n = s->n, k = s->k;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
@@ -12379,9 +12401,9 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     if (s->trans_b && !direct)
         return m > 32 || n <= 128;
     if (s->trans_b && m <= 32)
-        return n <= 16 || (k % 64 && k < (m > 8 && m <= 12 ? 256 : 192)) ||
+        return n <= 16 || (k % 64 && (m > 16 || amd) && k < (m > 8 && m <= 12 ? 256 : 192)) ||
                (n <= (s->ldb * mixprec_size_of_(s->b_type) % 8192 ? 256 : 100) &&
-                (m > 16 ? m <= 28 : m > 8 && m <= 12 && mixprec_is_amd_()));
+                (m > 16 ? m <= 28 : m > 8 && m <= 12 && amd));
     if (k > MIXPREC_GEMM_SMALL_)
         return !s->trans_b || n <= 16;
     if (direct && !s->trans_b)
