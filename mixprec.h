@@ -13911,11 +13911,14 @@ MIXPREC_NOINLINE_ int mixprec_scaler_is_sound_(const mixprec_scaler *s) {
            s->growth_interval >= 1 && s->hysteresis >= 1 && s->growth_tracker >= 0 && s->hysteresis_used >= 0;
 }
 
+static float mixprec_most_scale_(const mixprec_scaler *s) {
+    return mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
+}
 /* The nearest scale within the limits, which hold even when the fields were set to nonsense; NaN and Inf become the
    least. */
 static float mixprec_limit_scale_(const mixprec_scaler *s, float scale) {
     float least = mixprec_is_scale_(s->min_scale) ? s->min_scale : mixprec_f32_from_bits_(0x00800000u);
-    float most = mixprec_is_scale_(s->max_scale) ? s->max_scale : mixprec_f32_from_bits_(0x7F7FFFFFu);
+    float most = mixprec_most_scale_(s);
     if (!mixprec_is_scale_(scale) || scale < least || most < least)
         return least;
     return scale < most ? scale : most;
@@ -13938,7 +13941,7 @@ MIXPREC_NOINLINE_ int mixprec_scaler_update_run_(mixprec_scaler *s) {
             float grown = mixprec_rescale_(scale, s->growth_factor);
             s->growth_tracker = 0;
             s->hysteresis_used = 0;
-            if (mixprec_is_scale_(grown) && grown <= s->max_scale)
+            if (mixprec_is_scale_(grown) && grown <= mixprec_most_scale_(s))
                 scale = grown;
         }
     }
@@ -16581,7 +16584,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
                                           mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     static const mixprec_gemm_plan_ none = MIXPREC_ZERO_;
     size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
-           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, batch, strides[3], sizes[3];
+           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, rows, columns, batch, strides[3], sizes[3];
     mixprec_status status;
     int i, same;
     *plan = none;
@@ -16693,12 +16696,15 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->whole.row_end = d->row_end ? d->row_end : d->m;
     plan->whole.column_end = d->n;
     plan->tasks = d->parallel_for && d->threads ? mixprec_min_(d->threads, MIXPREC_TASKS_) : 1;
+    plan->split = MIXPREC_SPLIT_COLUMNS_;
+    columns = mixprec_gemm_units_(plan, &a_rows, &b_rows);
+    plan->split = MIXPREC_SPLIT_ROWS_;
+    rows = mixprec_gemm_units_(plan, &a_rows, &b_rows);
+    /* Rows, of which each task packs all of B, where they are neither few nor too few for all tasks. */
     if (batch >= plan->tasks)
         plan->split = MIXPREC_SPLIT_BATCH_;
-    else if (plan->whole.row_end - plan->whole.row <= 4 * plan->kernels->tile_rows)
+    else if (rows <= 4 || (rows < 2 * plan->tasks && rows < columns && d->triangle == MIXPREC_FULL))
         plan->split = MIXPREC_SPLIT_COLUMNS_;
-    else
-        plan->split = MIXPREC_SPLIT_ROWS_;
     plan->tasks = mixprec_min_(plan->tasks, mixprec_gemm_units_(plan, &a_rows, &b_rows));
     return MIXPREC_OK;
 }

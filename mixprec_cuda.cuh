@@ -425,6 +425,10 @@ MIXPREC_CUDA_FN_ uint64_t mixprec_cuda_widen64_(uint32_t bits) {
     return sign | (uint64_t)(exponent + 896) << 52 | mantissa;
 }
 
+/* +0 or -0, whether subnormal numbers are flushed or not. */
+MIXPREC_CUDA_FN_ bool mixprec_cuda_is_zero_(float x) {
+    return mixprec_cuda_bits_(x) << 1 == 0;
+}
 MIXPREC_CUDA_FN_ double mixprec_cuda_f64_(float x) {
     return mixprec_cuda_double_(mixprec_cuda_widen64_(mixprec_cuda_bits_(x)));
 }
@@ -569,6 +573,9 @@ MIXPREC_CUDA_FN_ double mixprec_cuda_decode(uint32_t code, mixprec_dtype dtype) 
 /* binary32 to f16, bf16, e4m3 or e5m2, to nearest even: no branch on the data. Below the smallest normal number the sum
    |x| + 2^e, whose last bit is the format's, rounds as wanted, also where |x| is subnormal and flushed. */
 MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_narrow_(uint32_t bits, const mixprec_layout_ &to, mixprec_overflow overflow) {
+#if !defined(__CUDA_ARCH__) && !defined(MIXPREC_CUDA_EMULATION) /* the host's sums round as the program says */
+    return mixprec_cuda_narrow64_(mixprec_cuda_widen64_(bits), to, MIXPREC_ROUND_NEAREST_EVEN, overflow, 0);
+#else
     const int shift = 23 - to.mantissa_bits;
     const uint32_t offset = (uint32_t)(127 - to.bias) << 23;
     uint32_t magnitude = bits & 0x7FFFFFFFu, sign = (bits >> 31) ? to.sign_code : 0;
@@ -584,6 +591,7 @@ MIXPREC_CUDA_FN_ uint32_t mixprec_cuda_narrow_(uint32_t bits, const mixprec_layo
     else if (code > to.max_code)
         code = overflow != MIXPREC_OVERFLOW_IEEE ? to.max_code : to.overflow_code;
     return code | sign;
+#endif
 }
 
 /* For each T of f16, bf16, e4m3, e5m2 and the others: mixprec_cuda_T_to_f32, mixprec_cuda_f32_to_T, _to_T_sat, as
@@ -2121,6 +2129,8 @@ static __global__ void mixprec_cuda_scaler_update_(mixprec_scaler *s, int32_t *t
     int found = s->found_inf != 0;
     float scale = s->scale, least = s->min_scale, most = s->max_scale;
 #define MIXPREC_CUDA_IS_SCALE_(x) (mixprec_cuda_bits_(x) >= 0x00800000u && mixprec_cuda_bits_(x) < 0x7F800000u)
+    least = MIXPREC_CUDA_IS_SCALE_(least) ? least : mixprec_cuda_float_(0x00800000u);
+    most = MIXPREC_CUDA_IS_SCALE_(most) ? most : mixprec_cuda_float_(0x7F7FFFFFu);
     s->found_inf = 0;
     if (found) {
         s->growth_tracker = 0;
@@ -2135,12 +2145,10 @@ static __global__ void mixprec_cuda_scaler_update_(mixprec_scaler *s, int32_t *t
             float grown = (float)((double)scale * s->growth_factor);
             s->growth_tracker = 0;
             s->hysteresis_used = 0;
-            if (MIXPREC_CUDA_IS_SCALE_(grown) && grown <= s->max_scale)
+            if (MIXPREC_CUDA_IS_SCALE_(grown) && grown <= most)
                 scale = grown;
         }
     }
-    least = MIXPREC_CUDA_IS_SCALE_(least) ? least : mixprec_cuda_float_(0x00800000u);
-    most = MIXPREC_CUDA_IS_SCALE_(most) ? most : mixprec_cuda_float_(0x7F7FFFFFu);
     if (!MIXPREC_CUDA_IS_SCALE_(scale) || scale < least || most < least)
         scale = least;
     s->scale = scale < most || most < least ? scale : most;
@@ -2771,7 +2779,7 @@ struct mixprec_cuda_columns_ {
     __device__ __forceinline__ void begin(const mixprec_cuda_gemm_args_ &g, size_t column_, size_t batch) {
         const bool once = !g.a.k_varies && !g.b.k_varies; /* else the sums are scaled already */
         alpha = mixprec_cuda_alpha_(g), beta = mixprec_cuda_beta_(g);
-        nothing = alpha == 0 || g.k == 0;
+        nothing = mixprec_cuda_is_zero_(alpha) || g.k == 0;
         rows_scaled = once && !nothing && g.a.scale && g.a.row_block;
         row_scale = once && !nothing && g.a.scale ? mixprec_cuda_scale_at_(g.a, 0, 0) : 1.0f;
         type = g.c_type, size = (int)mixprec_cuda_size_(type);
@@ -2802,7 +2810,7 @@ struct mixprec_cuda_columns_ {
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 v[e] = 0;
-        if (beta != 0) {
+        if (!mixprec_cuda_is_zero_(beta)) {
             if (whole && size == 4) {
                 uint4 old = *(const uint4 *)to;
                 code[0] = old.x, code[1] = old.y, code[2] = old.z, code[3] = old.w;
@@ -2883,8 +2891,8 @@ struct mixprec_cuda_columns_ {
 
 /* What is common: whole rows of f32, f16 or bf16 without beta. */
 MIXPREC_CUDA_DEV_ bool mixprec_cuda_is_simple_(const mixprec_cuda_columns_ &four) {
-    return !four.nothing && !four.rows_scaled && four.beta == 0 && four.count == 4 && four.triangle == MIXPREC_FULL &&
-           ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
+    return !four.nothing && !four.rows_scaled && mixprec_cuda_is_zero_(four.beta) && four.count == 4 &&
+           four.triangle == MIXPREC_FULL && ((uintptr_t)four.c | four.pitch) % (4 * four.size) == 0 &&
            (four.type == MIXPREC_F32 || (four.size == 2 && four.narrows));
 }
 /* What is common, without a branch: four rows of a tile's sums, r, r + step and so on, as far as they are below `last`;
@@ -2954,7 +2962,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
     const bool relu = four.activation == MIXPREC_ACTIVATION_RELU;
     char *to = four.c + (row0 + r) * four.pitch;
     uint32_t old[4][4] = {};
-    if (four.beta != 0)
+    if (!mixprec_cuda_is_zero_(four.beta))
 #pragma unroll
         for (int i = 0; i < 4; i++) { /* all at once: each may take as long as memory does */
             const char *from = mixprec_cuda_global_(to + i * stride);
@@ -2976,7 +2984,7 @@ MIXPREC_CUDA_DEV_ void mixprec_cuda_finish_any_(const mixprec_cuda_columns_ &fou
 #pragma unroll
         for (int e = 0; e < 4; e++)
             v[e] = four.scaled(v[e], e, of_row[i]);
-        if (four.beta != 0) {
+        if (!mixprec_cuda_is_zero_(four.beta)) {
             float y[4];
             if (four.size == 4)
 #pragma unroll
@@ -3066,7 +3074,7 @@ MIXPREC_CUDA_DEV_ mixprec_cuda_place_ mixprec_cuda_place_of_(const mixprec_cuda_
     p.z = z;
     p.k_begin = z % g.splits * g.split_depth;
     p.k_end = g.k - p.k_begin < g.split_depth ? g.k : p.k_begin + g.split_depth;
-    if (mixprec_cuda_alpha_(g) == 0)
+    if (mixprec_cuda_is_zero_(mixprec_cuda_alpha_(g)))
         p.k_end = p.k_begin;
     top = p.row + g.row_begin;
     p.any = !(g.triangle == MIXPREC_LOWER && top + rows <= p.column) &&
@@ -4167,7 +4175,7 @@ template <int kind, bool a_lines_are_k, bool b_lines_are_k, int columns> struct 
     }
     /* Neither A and B nor their scales are looked at. */
     __device__ __forceinline__ bool is_nothing() const {
-        return mixprec_cuda_alpha_(g) == 0 || g.k == 0;
+        return mixprec_cuda_is_zero_(mixprec_cuda_alpha_(g)) || g.k == 0;
     }
     __device__ __forceinline__ float *column_table(uint32_t which) const {
         return (float *)(void *)(mixprec_cuda_shared_() + MIXPREC_CUDA_WGMMA_RING_ + MIXPREC_CUDA_WGMMA_ENDS_) +
@@ -4327,8 +4335,11 @@ static mixprec_status mixprec_cuda_error_(cudaError_t error) {
     if (error == cudaSuccess)
         return MIXPREC_OK;
     mixprec_cuda_error_value_ = error;
+    if (cudaPeekAtLastError() == error) /* the caller's own check after a launch must not find it */
+        (void)cudaGetLastError();
     return error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
-                   error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction
+                   error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
+                   error == cudaErrorUnsupportedPtxVersion || error == cudaErrorJitCompilationDisabled
                ? MIXPREC_ERR_DEVICE
                : MIXPREC_ERR_CUDA;
 }
@@ -5232,7 +5243,7 @@ static bool mixprec_cuda_is_boxed_(const mixprec_cuda_operand_ &x, size_t row_be
 /* Can a tile of C end while the next one is brought? And in the simple way? */
 static bool mixprec_cuda_ends_in_place_(const mixprec_cuda_gemm_args_ &g, bool decodes, bool *simple) {
     const size_t size = mixprec_cuda_size_(g.c_type);
-    const bool old = g.beta != 0 || g.device_beta;
+    const bool old = !mixprec_cuda_is_zero_(g.beta) || g.device_beta;
     const bool aligned = g.n % 4 == 0 && ((uintptr_t)g.c | g.ldc * size | g.stride_c * size) % (4 * size) == 0;
     const bool in_place = !g.c_array && g.triangle == MIXPREC_FULL && (g.narrows || !decodes) &&
                           (!old || (aligned && size > 1)) && (!g.bias || g.bias_type <= MIXPREC_BF16) &&
@@ -5293,7 +5304,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
     if (plan->batch == 1)
         d.stride_a = d.stride_b = d.stride_c = 0;
     else if (!d.stride_c)
-        d.stride_c = d.m * d.ldc; /* no overflow that matters: C's extent is known to be far below SIZE_MAX */
+        d.stride_c = d.n ? d.m * d.ldc : 0; /* no overflow: C's extent is known to be far below SIZE_MAX */
     d.stride_a = d.a_array ? 0 : d.stride_a;
     d.stride_b = d.b_array ? 0 : d.stride_b;
     d.stride_c = d.c_array ? 0 : d.stride_c;
@@ -5320,7 +5331,7 @@ static mixprec_status mixprec_cuda_gemm_plan_of_(const mixprec_gemm_desc *desc,
         (d.round == MIXPREC_ROUND_NEAREST_EVEN &&
          d.overflow == (mixprec_cuda_size_(d.c_type) == 2 ? MIXPREC_OVERFLOW_IEEE : MIXPREC_OVERFLOW_SATURATE));
     rows = g->a.rows;
-    reads_operands = rows && d.n && d.k && (g->alpha != 0 || g->device_alpha); /* A and B */
+    reads_operands = rows && d.n && d.k && (!mixprec_cuda_is_zero_(g->alpha) || g->device_alpha); /* A and B */
 
     MIXPREC_CUDA_TRY_(mixprec_cuda_device_of_(&device));
     MIXPREC_CUDA_TRY_(mixprec_cuda_error_(cudaFuncGetAttributes(&attributes, (const void *)mixprec_cuda_has_wgmma_)));
@@ -5546,7 +5557,7 @@ mixprec_status mixprec_cuda_gemm_ex(const mixprec_gemm_desc *desc, const mixprec
     MIXPREC_CUDA_TRY_(mixprec_cuda_gemm_plan_of_(desc, options, left, &g, &plan, extents));
     if (!g.m || !g.n)
         return MIXPREC_OK;
-    nothing = !g.k || (g.alpha == 0 && !g.device_alpha);
+    nothing = !g.k || (mixprec_cuda_is_zero_(g.alpha) && !g.device_alpha);
     if ((!g.c && !g.c_array) || (!nothing && ((!g.a.data && !g.a.array) || (!g.b.data && !g.b.array))))
         return MIXPREC_ERR_NULL;
     const size_t c_stride = g.stride_c * mixprec_cuda_size_(g.c_type);
@@ -5661,7 +5672,7 @@ mixprec_status mixprec_cuda_gemm(mixprec_transpose ta, mixprec_transpose tb, siz
                                  const void *a, mixprec_dtype a_type, size_t lda, const void *b, mixprec_dtype b_type,
                                  size_t ldb, float beta, void *c, mixprec_dtype c_type, size_t ldc,
                                  mixprec_cuda_stream stream) {
-    double wide_alpha = (double)alpha, wide_beta = (double)beta;
+    double wide_alpha = mixprec_cuda_f64_(alpha), wide_beta = mixprec_cuda_f64_(beta);
     mixprec_gemm_desc d = {};
     if (lda == 0 || ldb == 0 || ldc == 0)
         return mixprec_cuda_are_gemm_types_(a_type, b_type, c_type) ? MIXPREC_ERR_LEADING_DIMENSION : MIXPREC_ERR_DTYPE;

@@ -195,7 +195,7 @@ for arch in $archs; do
     other=$(nm -u "$object" | sed -n 's/.* \(cuda[A-Z]\)/\1/p' | grep -v -x -e cudaGetDevice -e cudaDeviceGetAttribute \
         -e cudaFuncGetAttributes -e cudaFuncSetAttribute -e cudaGetErrorString -e cudaLaunchKernel -e cudaLaunchKernelExC \
         -e cudaMemcpyAsync -e cudaMemsetAsync -e cudaGetDriverEntryPointByVersion -e cudaGetDriverEntryPoint \
-        -e cudaDriverGetVersion)
+        -e cudaDriverGetVersion -e cudaPeekAtLastError -e cudaGetLastError)
     [ -z "$other" ] && pass "cuda sm_$arch: the runtime is asked for launches alone" || fail "cuda sm_$arch: calls" "$other"
     [ $disassemble = 1 ] || continue
     count_sass "$object" >"$work/sass_$arch.txt"

@@ -117,7 +117,9 @@ static void test_limits(void) {
                    {FLT_MAX, 1.5, FLT_MAX, FLT_MAX},
                    {1, 1e300, FLT_MAX, 1},
                    {5, 3, 15, 15},
-                   {5, 3, 14.999999f, 5}};
+                   {5, 3, 14.999999f, 5},
+                   {5, 3, 0, 15}, /* no limit */
+                   {5, 3, NAN, 15}};
     static const float bad_minima[] = {0, 1e-40f, -1, HUGE_VALF, NAN};
     static const double backoffs[] = {0.5, 0.1, 0.999, 1e-30, 1e-300};
     size_t i, j;

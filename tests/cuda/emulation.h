@@ -320,6 +320,8 @@ typedef enum cudaError_t {
     cudaErrorInvalidDeviceFunction = 98,
     cudaErrorNoDevice = 100,
     cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorUnsupportedPtxVersion = 222,
+    cudaErrorJitCompilationDisabled = 223,
     cudaErrorMisalignedAddress = 716
 } cudaError_t;
 typedef struct CUstream_st *cudaStream_t;
@@ -369,36 +371,50 @@ static inline const char *cudaGetErrorString(cudaError_t error) {
            : error == cudaErrorMisalignedAddress      ? "misaligned address"
                                                       : "an emulated error";
 }
+static cudaError_t emulation_last_error = cudaSuccess;
+static inline cudaError_t emulation_result(cudaError_t error) {
+    if (error != cudaSuccess)
+        emulation_last_error = error;
+    return error;
+}
+static inline cudaError_t cudaPeekAtLastError() {
+    return emulation_last_error;
+}
+static inline cudaError_t cudaGetLastError() {
+    const cudaError_t error = emulation_last_error;
+    emulation_last_error = cudaSuccess;
+    return error;
+}
 static inline cudaError_t cudaGetDevice(int *device) {
     *device = 0;
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 static inline cudaError_t cudaDriverGetVersion(int *version) {
     *version = emulation_device.driver;
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 static inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     *value = attribute == cudaDevAttrComputeCapabilityMajor   ? emulation_device.major
              : attribute == cudaDevAttrComputeCapabilityMinor ? emulation_device.minor
              : attribute == cudaDevAttrMultiProcessorCount    ? emulation_device.multiprocessors
                                                               : emulation_device.shared_bytes;
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *) {
     attributes->ptxVersion = emulation_device.compiled;
     attributes->sharedSizeBytes = emulation_device.wgmma ? 4 : 0; /* of the one kernel that has any */
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 static inline cudaError_t cudaFuncSetAttribute(const void *, int, int bytes) {
-    return bytes <= emulation_device.shared_bytes ? cudaSuccess : cudaErrorInvalidValue;
+    return emulation_result(bytes <= emulation_device.shared_bytes ? cudaSuccess : cudaErrorInvalidValue);
 }
 static inline cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, int, cudaStream_t) {
     memcpy(dst, src, bytes);
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 static inline cudaError_t cudaMemsetAsync(void *dst, int value, size_t bytes, cudaStream_t) {
     memset(dst, value, bytes);
-    return emulation_device.error;
+    return emulation_result(emulation_device.error);
 }
 
 static void emulation_end_phase(int block, uint32_t barrier, emulation_phase *phase) {
@@ -479,7 +495,7 @@ template <class... Parameters, class... Arguments>
 static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                       Arguments... arguments) {
     if (emulation_device.error != cudaSuccess)
-        return emulation_device.error;
+        return emulation_result(emulation_device.error);
     unsigned cluster = 1;
     emulation.early = false;
     for (unsigned i = 0; i < config->numAttrs; i++)
@@ -489,11 +505,11 @@ static cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*k
             emulation.early = config->attrs[i].val.programmaticStreamSerializationAllowed;
     emulation.early_launches += emulation.early;
     if (emulation.early && (emulation_device.compiled < 90 || emulation_device.driver < 12030))
-        return cudaErrorInvalidValue;
+        return emulation_result(cudaErrorInvalidValue);
     if (!config->gridDim.x || !config->gridDim.z || config->gridDim.z > 65535 || !config->blockDim.x ||
         config->blockDim.x * cluster > EMULATION_MAX_THREADS || cluster > 2 || config->gridDim.x % cluster ||
         (cluster > 1 && config->blockDim.x % 32) || config->dynamicSmemBytes > (size_t)emulation_device.shared_bytes)
-        return cudaErrorInvalidValue;
+        return emulation_result(cudaErrorInvalidValue);
     auto call = [&]() { kernel(static_cast<Parameters>(arguments)...); };
     emulation.launches++;
     gridDim = config->gridDim;

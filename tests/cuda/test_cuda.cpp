@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <type_traits>
 
+#include "../environment.h"
 #include "../test.h"
 #define MIXPREC_CUDA_IMPLEMENTATION
 #ifdef TEST_ON_DEVICE
@@ -2382,8 +2383,8 @@ static void test_scaler(void) {
         int took = 0;
         if (step == 200)
             host.min_scale = device->min_scale = NAN;
-        if (step == 250)
-            host.max_scale = device->max_scale = 1000;
+        if (step >= 250)
+            host.max_scale = device->max_scale = step < 300 ? 1000 : 0; /* 0: no limit */
         host.found_inf = device->found_inf = random_u32() % 3 == 0;
         took = mixprec_scaler_update(&host);
         OK(mixprec_cuda_scaler_update(device, step % 2 ? take : NULL, NULL));
@@ -3206,6 +3207,24 @@ static void test_statuses(void) {
     GEMM(d.a = NULL, MIXPREC_ERR_NULL);
     GEMM(d.b = NULL, MIXPREC_ERR_NULL);
     GEMM(d.c = NULL, MIXPREC_ERR_NULL);
+#if HAVE_ENVIRONMENT
+    { /* a subnormal alpha is none of 0, whatever the environment does to it: A is read */
+        const environment before = get_environment();
+        double alpha = 1e-39;
+        for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+            set_environment(environments[i]);
+            const mixprec_status got =
+                mixprec_cuda_gemm(MIXPREC_NO_TRANS, MIXPREC_NO_TRANS, 8, 8, 8, 1e-39f, NULL, MIXPREC_BF16, 8, y,
+                                  MIXPREC_BF16, 8, 0, z, MIXPREC_F32, 8, NULL);
+            d.a = NULL, d.alpha = &alpha;
+            const mixprec_status got_ex = mixprec_cuda_gemm_ex(&d, NULL, NULL);
+            d.a = x, d.alpha = NULL;
+            set_environment(before);
+            CHECK(got == MIXPREC_ERR_NULL && got_ex == MIXPREC_ERR_NULL, "environment %zu: %s, %s", i,
+                  mixprec_status_string(got), mixprec_status_string(got_ex));
+        }
+    }
+#endif
     GEMM(d.a_type = MIXPREC_F64, MIXPREC_ERR_DTYPE);
     GEMM(d.b_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
     GEMM(d.c_type = MIXPREC_I8, MIXPREC_ERR_DTYPE);
@@ -3472,8 +3491,15 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_scaler_update(scaler, NULL, NULL), MIXPREC_ERR_DEVICE);
     emulation_device.error = cudaErrorInvalidValue;
     REFUSED(mixprec_cuda_adam_step(&adam, &parameter, 0, 1, 1, 0, state, NULL, NULL), MIXPREC_ERR_CUDA);
+    emulation_device.error = cudaErrorUnsupportedPtxVersion;
+    REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
+    /* Nothing is left for the caller's own check to find, but what was there before. */
+    CHECK(cudaGetLastError() == cudaSuccess, "a refused call's error is pending");
+    emulation_last_error = cudaErrorInvalidValue;
+    REFUSED(mixprec_cuda_convert((char *)z + 1, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_CUDA);
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue, "the caller's own error is gone");
 #endif
     /* arrays that are not aligned to their elements; a byte always is */
     char *odd = (char *)z + 1;
