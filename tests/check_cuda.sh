@@ -247,6 +247,29 @@ if [ -f "$work/sm_80.o" ]; then
         esac
     fi
 fi
+# The scalars on the host are mixprec.h's in any rounding mode (those of a device have none): every 2^12+1st float.
+cat >"$work/host.cu" <<'END'
+#include "../../mixprec_cuda.cuh"
+#include <cfenv>
+#define DIFFER(name)                                                                                                   \
+    (mixprec_cuda_f32_to_##name(x).bits != mixprec_f32_to_##name(x).bits ||                                            \
+     mixprec_cuda_f32_to_##name##_sat(x).bits != mixprec_f32_to_##name##_sat(x).bits)
+int main() {
+    const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    for (int mode : modes)
+        for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += 4097) {
+            const float x = mixprec_f32_from_bits_((uint32_t)bits);
+            std::fesetround(mode);
+            const bool differ = DIFFER(f16) || DIFFER(bf16) || DIFFER(e4m3) || DIFFER(e5m2) || DIFFER(e2m1);
+            std::fesetround(FE_TONEAREST);
+            if (differ)
+                return 1;
+        }
+    return 0;
+}
+END
+check "cuda: the host's scalars, in any rounding mode" sh -c "
+    nvcc -std=c++14 -O1 -arch=sm_75 -o $work/host $work/host.cu && $work/host"
 printf '#define MIXPREC_IMPLEMENTATION\n#include "../../mixprec.h"\n' >"$work/cpu.cu"
 check "cuda: the CPU's functions in a .cu file, without a warning" \
     nvcc -std=c++14 -arch=sm_75 -Werror all-warnings -Xcompiler -Wall,-Wextra -c -o "$work/cpu.o" "$work/cpu.cu"
