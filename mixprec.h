@@ -106,8 +106,8 @@
 
    MIXPREC_IMPLEMENTATION   Define in exactly one file: the functions of [API] are compiled there.
    MIXPREC_STATIC           With MIXPREC_IMPLEMENTATION: every function is static, so several files may each have them.
-   MIXPREC_EXPORT           What a shared library wants before its functions: __declspec(dllexport), say, or
-                            __attribute__((visibility("default"))). Default: nothing.
+   MIXPREC_EXPORT           What a shared library wants before its functions: __declspec(dllexport), say, for its users
+                            __declspec(dllimport), or __attribute__((visibility("default"))). Default: nothing.
    MIXPREC_NO_SIMD          Portable C only. Leaves out [VEC-AVX2], [VEC-AVX512], [VEC-NEON] and CPU detection.
    MIXPREC_MAX_ISA          The most that may be compiled in on x86-64: 1 portable C, 2 AVX2, 3 AVX-512 (the default).
    MIXPREC_NO_STDLIB        Include no libc header but stdint.h and stddef.h, and never call malloc. GEMM then works in
@@ -127,9 +127,11 @@
    MIXPREC_NO_CHECKPOINT    Leaves out the mixprec_checkpoint_ and mixprec_buffer_ functions.
    MIXPREC_NO_LAYERS        Leaves out softmax, normalisation, convolution and the other layers.
    MIXPREC_MALLOC(bytes), MIXPREC_FREE(pointer)
-                            The allocator for GEMM's workspace: both or neither. Default: malloc and free.
+                            The allocator for GEMM's workspace, which may be aligned in any way: both or neither.
+                            Default: malloc and free, with MIXPREC_NO_STDLIB none.
    MIXPREC_GEMM_STACK       Bytes of stack that GEMM may use for small products before it asks the allocator, where
-                            there is one, besides the 14 KB, with AVX-512 40 KB, that it takes in any case. 32768.
+                            there is one, besides the 14 KB, with AVX-512 40 KB, that it takes in any case. 32768, with
+                            MIXPREC_NO_STDLIB 0.
    MIXPREC_ASSERT(x)        Checks of the library's own invariants. Default: nothing. */
 
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus) && __STDC_VERSION__ + 0 < 199901L
@@ -141,7 +143,9 @@
 #ifndef MIXPREC_MAX_ISA
 #define MIXPREC_MAX_ISA 3
 #endif
-#ifndef MIXPREC_GEMM_STACK
+#if !defined(MIXPREC_GEMM_STACK) && defined(MIXPREC_NO_STDLIB)
+#define MIXPREC_GEMM_STACK 0
+#elif !defined(MIXPREC_GEMM_STACK)
 #define MIXPREC_GEMM_STACK 32768
 #endif
 #ifndef MIXPREC_ASSERT
@@ -2067,11 +2071,17 @@ MIXPREC_API mixprec_status mixprec_conv2d_backward_weight(const mixprec_conv2d *
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#if defined(MIXPREC_NO_STDLIB) /* keep gcc's and clang's intrinsics from including stdlib.h for _mm_malloc */
+#if defined(MIXPREC_NO_STDLIB) && !defined(_MM_MALLOC_H_INCLUDED) && !defined(__MM_MALLOC_H)
+#define MIXPREC_NO_MM_MALLOC_ /* keep gcc's and clang's intrinsics from including stdlib.h for _mm_malloc */
 #define _MM_MALLOC_H_INCLUDED
 #define __MM_MALLOC_H
 #endif
 #include <immintrin.h>
+#if defined(MIXPREC_NO_MM_MALLOC_)
+#undef MIXPREC_NO_MM_MALLOC_
+#undef _MM_MALLOC_H_INCLUDED
+#undef __MM_MALLOC_H
+#endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif

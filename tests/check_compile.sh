@@ -86,6 +86,7 @@ if [ "${1-}" = --quick ]; then
     implementation "$CC" -std=c99 -O2 $all -DMIXPREC_NO_CONVERT -DMIXPREC_NO_LAYERS
     implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_SIMD -DMIXPREC_NO_STDLIB -DMIXPREC_STATIC
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
+    implementation "$CC" -std=c99 -O1 -DMIXPREC_NO_STDLIB '-DMIXPREC_MALLOC(bytes)=((void)(bytes),(void *)0)' '-DMIXPREC_FREE(p)=((void)(p))'
     implementation "$CC" -std=c99 -O1 '-DMIXPREC_ASSERT(x)=((x)?(void)0:__builtin_trap())'
     check "compile: C89 is refused" refused "C99" "$CC" -std=c89 -I. -c "$work/header.c"
     check "compile: MIXPREC_MALLOC alone is refused" refused "both" "$CC" -I. "-DMIXPREC_MALLOC(n)=0" -c "$work/header.c"

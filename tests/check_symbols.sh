@@ -39,11 +39,12 @@ needs_no_library() {
         grep -vxE 'memcpy|memmove|memset|memcmp'
 }
 macros() {
-    $CC -std=c99 -I. -dM -E -DMIXPREC_NO_STDLIB -DMIXPREC_NO_SIMD "$1" | sed 's/^#define \([A-Za-z0-9_]*\).*/\1/' | sort
+    $CC -std=c99 -I. -dM -E -DMIXPREC_NO_STDLIB $2 "$1" | sed 's/^#define \([A-Za-z0-9_]*\).*/\1/' | sort
 }
+# NAME OPTION: besides those of the headers in file NAME
 prefixed_macros() {
-    macros "$work/empty.c" >"$work/macros_without"
-    macros "$work/implementation.c" >"$work/macros_with"
+    macros "$1" "$2" >"$work/macros_without"
+    macros "$work/implementation.c" "$2" >"$work/macros_with"
     grep -q '^MIXPREC_H$' "$work/macros_with" &&
         ! comm -13 "$work/macros_without" "$work/macros_with" | grep -v '^MIXPREC_'
 }
@@ -61,7 +62,18 @@ check "symbols: MIXPREC_STATIC defines no external name" no_external_name "$work
 check "symbols: a shared library whose names are hidden" $compile -fpic -fvisibility=hidden -shared \
     '-DMIXPREC_EXPORT=__attribute__((visibility("default")))' "$work/implementation.c" -o "$work/shared.so"
 check "symbols: MIXPREC_EXPORT shows every function there" exports_all "$work/shared.so"
-check "symbols: every macro begins with MIXPREC_" prefixed_macros
+check "symbols: every macro begins with MIXPREC_" prefixed_macros "$work/empty.c" -DMIXPREC_NO_SIMD
+case $($CC -dumpmachine) in
+x86_64*)
+    # stdlib.h's are allowed, mm_malloc.h's own guard is not there: what includes it later gets it
+    {
+        cat "$work/empty.c"
+        printf '#include <stdlib.h>\n#include <cpuid.h>\n#include <immintrin.h>\n'
+        printf '#undef _MM_MALLOC_H_INCLUDED\n#undef __MM_MALLOC_H\n'
+    } >"$work/intrinsics.c"
+    check "symbols: every macro begins with MIXPREC_, with vectors" prefixed_macros "$work/intrinsics.c" ""
+    ;;
+esac
 
 for simd in "" -DMIXPREC_NO_SIMD; do
     check "freestanding: MIXPREC_NO_STDLIB $simd compiles" \
