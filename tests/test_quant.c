@@ -183,12 +183,13 @@ static void check_quantize(const mixprec_quantize_desc *desc) {
     if (d.scales_given)
         memcpy(want_scales, given_scales, sizeof scales);
     want_amax = oracle(&d, want, want_scales);
-    for (k = 0; k < 2 * ISA_COUNT; k++) { /* each path with amax or without, where a scale is given both */
+    for (k = 0; k < 2 * ISA_COUNT;
+         k++) { /* each path with amax or without, as the shape says; with a given scale both */
         size_t wrong = count;
         d.isa = all_isas[k / 2];
         if (d.isa != MIXPREC_ISA_AUTO && !mixprec_isa_available(d.isa))
             continue;
-        if (!d.scale && k % 2 != k / 2 % 2)
+        if (!d.scale && (k + k / 2 + d.rows + d.columns) % 2)
             continue;
         d.amax = k % 2 ? &amax : NULL;
         amax = -1;
