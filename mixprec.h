@@ -1389,6 +1389,7 @@ MIXPREC_API mixprec_status mixprec_mean_variance(double *mean, double *variance,
 /* For several threads: the sum of each block, partials[0 .. (n + MIXPREC_REDUCE_BLOCK - 1) / MIXPREC_REDUCE_BLOCK).
    Split x at multiples of MIXPREC_REDUCE_BLOCK; mixprec_combine adds all partials, in their order, and gives the bits
    of one call. y and y_type are looked at for MIXPREC_DOT only, center for MIXPREC_SUM_SQUARES only: 0, or the mean.
+   isa: 0 for the best there is; all give the same bits.
    Errors as above, and MIXPREC_ERR_REDUCTION, MIXPREC_ERR_ISA, MIXPREC_ERR_OVERLAP (partials with x or y). */
 MIXPREC_API mixprec_status mixprec_reduce(double *partials, mixprec_reduction reduction, const void *x,
                                           mixprec_dtype x_type, const void *y, mixprec_dtype y_type, double center,
@@ -1581,7 +1582,8 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
    even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL and NULL
-   values meaning 1. Leading dimensions may be 0. Errors: MIXPREC_ERR_NULL, _DTYPE, _LEADING_DIMENSION, _SIZE, _OVERLAP;
+   values meaning 1. Leading dimensions may be 0. dst must overlap neither src nor the scales, gaps between rows included:
+   MIXPREC_ERR_OVERLAP. Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE;
    MIXPREC_ERR_SCALE when a scale is NaN, Inf or has a minus sign. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
@@ -1840,8 +1842,9 @@ MIXPREC_API mixprec_status mixprec_softmax_masked_backward(void *dx, mixprec_dty
 /* Softmax and cross-entropy in one: losses[i] = -log softmax(logits[i])[targets[i]], and dlogits[i][j] = scale *
    (softmax(logits[i])[j] - (j == targets[i])), the gradient of scale * sum_i losses[i]. For the mean pass 1/n, n the
    rows that are not left out, as in PyTorch, times the scaler's scale for loss scaling. Losses are as accurate as
-   mixprec_log_softmax. Rows with a negative target are left out: their loss and gradients are 0. dlogits may be NULL
-   (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
+   mixprec_log_softmax; gradients are fp32(exp(logit - largest)) times scale / sum, so that an exp below 2^-126 is a
+   multiple of 2^-149 before it is scaled. Rows with a negative target are left out: their loss and gradients are 0.
+   dlogits may be NULL (evaluation), and so may losses. MIXPREC_ERR_INDEX when a target is not below columns. */
 MIXPREC_API mixprec_status mixprec_cross_entropy(void *dlogits, mixprec_dtype dlogits_type, float *losses,
                                                  const void *logits, mixprec_dtype logits_type, const int32_t *targets,
                                                  size_t rows, size_t columns, double scale);
@@ -16594,7 +16597,8 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
                                           mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     static const mixprec_gemm_plan_ none = MIXPREC_ZERO_;
     size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
-           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, rows, columns, batch, strides[3], sizes[3];
+           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, rows, columns, batch, strides[3],
+           sizes[3];
     mixprec_status status;
     int i, same;
     *plan = none;
@@ -17702,12 +17706,15 @@ MIXPREC_API double mixprec_gradient_norm(double sum_squares, float inverse_scale
 }
 
 MIXPREC_API float mixprec_clip_coefficient(double norm, double max_norm) {
-    uint64_t bits = mixprec_f64_bits_(max_norm);
+    const uint64_t bits = mixprec_f64_bits_(max_norm), of_norm = mixprec_f64_bits_(norm) << 1 >> 1;
+    const uint64_t inf = (uint64_t)0x7FF << 52;
     volatile double x = norm;
     volatile float clip;
     mixprec_fp_ environment;
     if ((bits >> 63 && bits <= (uint64_t)0xFFF << 52) || bits == 0)
         return 1.0f;
+    if (bits > inf || of_norm > inf || (bits == inf && of_norm == inf)) /* so that -ffast-math has it, too */
+        return mixprec_f32_from_bits_(0x7FC00000u);
     environment = mixprec_fp_begin_();
     clip = mixprec_clip_run_(x, max_norm);
     mixprec_fp_end_(environment);

@@ -104,6 +104,15 @@ static void test_layers(void) {
     }
 }
 
+static void test_clipping(void) {
+    CHECK(isnan(mixprec_clip_coefficient(NAN, 1)) && isnan(mixprec_clip_coefficient(1, NAN)) &&
+              isnan(mixprec_clip_coefficient(HUGE_VAL, HUGE_VAL)),
+          "a NaN is lost");
+    CHECK(mixprec_clip_coefficient(HUGE_VAL, 1) == 0 && mixprec_clip_coefficient(NAN, -1) == 1 &&
+              mixprec_clip_coefficient(1, HUGE_VAL) == 1,
+          "not 0, 1, 1");
+}
+
 int main(int argc, char **argv) {
     test_init(argc, argv);
     if (test_begin("fast math: the scaler finds Inf and NaN")) {
@@ -112,6 +121,10 @@ int main(int argc, char **argv) {
     }
     if (test_begin("fast math: delayed scaling passes over Inf and NaN")) {
         test_delayed_scaling();
+        test_end();
+    }
+    if (test_begin("fast math: clipping passes NaN on")) {
+        test_clipping();
         test_end();
     }
     if (test_begin("fast math: partial sums")) {
