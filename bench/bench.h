@@ -170,7 +170,8 @@ typedef struct bench_tensor_run {
     double *partials;
     float *scales;
     int part, parts; /* of the arrays: which, of how many */
-    size_t block;    /* of the loop */
+    size_t block;    /* of the loop, */
+    int wide;        /* which moves 64 bytes at a time, or less */
 } bench_tensor_run;
 
 struct bench_tensor {
@@ -219,6 +220,7 @@ typedef struct bench_peer {
 } bench_peer;
 
 int bench_peers(const bench_peer **peers); /* returns their number */
+const char *bench_peers_missing(void);     /* those that the program was not built with, each behind a blank */
 
 /* A layer of bench_layers.c, as other libraries know it: gamma, beta and statistics in f32. */
 typedef struct bench_layer {

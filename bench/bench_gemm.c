@@ -343,12 +343,13 @@ static void print_header(const gemm_case *shape) {
             "                 stochastically\n");
     if (shape->is_gram)
         printf(
-            "\ndot(A, A^T), A %.0f x %.0f (published for a T4 GPU, A 1024 x 65536: f64 541, f32 34.7, f16 5.58 ms)\n",
+            "\ndot(A, A^T), A %.0f x %.0f, counted whole, of which half is computed (published for a T4 GPU, A 1024 x "
+            "65536:\nf64 541, f32 34.7, f16 5.58 ms)\n",
             (double)shape->m, (double)shape->k);
     else
         printf("\nGEMM %s, m %.0f, n %.0f, k %.0f%s%s\n", shape->name, (double)shape->m, (double)shape->n,
                (double)shape->k,
-               shape->batch > 1 ? ", as a batch in one call"
+               shape->batch > 1 ? ", as a batch in one call (peers: one by one)"
                : shape->tb      ? ", B as n x k rows"
                                 : "",
                shape->past ? ", from 16 bytes past a line of the cache on" : "");
@@ -439,9 +440,9 @@ static void add_run(gemm_plan *plan, const gemm_run *run, double limit) {
     seconds = expected_seconds(run);
     if (seconds > limit) {
         size_t used = strlen(plan->left_out);
-        if (isfinite(seconds))
-            snprintf(plan->left_out + used, sizeof(plan->left_out) - used, "%s%s %s (%.1f s)", used ? ", " : "",
-                     timing->key.dtype, label_of(&timing->key, label), seconds);
+        snprintf(plan->left_out + used, sizeof(plan->left_out) - used,
+                 isfinite(seconds) ? "%s%s %s (%.1f s)" : "%s%s %s", used ? ", " : "", timing->key.dtype,
+                 label_of(&timing->key, label), seconds);
         return;
     }
     plan->runs[plan->count] = *run;
@@ -546,7 +547,7 @@ static void measure_formats(const gemm_case *shape, const mixprec_dtype *dtypes,
                        runs[i].dtype == MIXPREC_F64 ? best_seconds(runs, timings, count, MIXPREC_F64, 1)
                                                     : *peer_f32_seconds);
     if (*plan.left_out)
-        printf("  left out, a call would take too long: %s\n", plan.left_out);
+        printf("  left out, a call would take as many seconds or is refused: %s\n", plan.left_out);
     for (i = 0; i < dtype_count; i++) {
         if (!shape->is_gram)
             free(operands[i].b_memory);
@@ -639,6 +640,8 @@ void bench_gemm(void) {
                 printf("%s %s (%s)", i ? "," : "", peers[i].name, peers[i].core);
         printf("\n");
     }
+    if (*bench_peers_missing())
+        printf("%sNot found, or not to be built with:%s\n", count ? "" : "\n", bench_peers_missing());
     for (i = 0; i < COUNT_OF(cases); i++)
         measure_case(bench_option.quick && cases[i].is_gram ? &quick_gram : &cases[i]);
 }

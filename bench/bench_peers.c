@@ -84,13 +84,8 @@ static int blis_f64(mixprec_transpose tb, size_t m, size_t n, size_t k, const vo
 
 void omp_set_num_threads(int threads); /* of libgomp: oneDNN has no function for it */
 
-static int onednn_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
-    return dnnl_sgemm('N', tb ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1, a, (dnnl_dim_t)k, b,
-                      (dnnl_dim_t)(tb ? k : n), 0, c, (dnnl_dim_t)n) != dnnl_success;
-}
-
-/* A product of narrow operands is a "primitive" made for one shape; the last one of each type is kept, so that the
-   clock sees none being made. */
+/* A product is a "primitive" made for one shape; the last one of each type is kept, so that the clock sees none being
+   made. */
 typedef struct onednn_matmul {
     mixprec_transpose tb;
     size_t m, n, k;
@@ -153,8 +148,8 @@ static int onednn_prepare(onednn_matmul *matmul, dnnl_data_type_t type) {
     return 0;
 }
 
-static int onednn_narrow(onednn_matmul *matmul, dnnl_data_type_t type, mixprec_transpose tb, size_t m, size_t n,
-                         size_t k, const void *a, const void *b, void *c) {
+static int onednn_product(onednn_matmul *matmul, dnnl_data_type_t type, mixprec_transpose tb, size_t m, size_t n,
+                          size_t k, const void *a, const void *b, void *c) {
     dnnl_exec_arg_t arguments[3];
     if (!matmul->primitive || matmul->tb != tb || matmul->m != m || matmul->n != n || matmul->k != k) {
         matmul->tb = tb, matmul->m = m, matmul->n = n, matmul->k = k;
@@ -173,14 +168,19 @@ static int onednn_narrow(onednn_matmul *matmul, dnnl_data_type_t type, mixprec_t
            dnnl_stream_wait(onednn_stream) != dnnl_success;
 }
 
+static int onednn_f32(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
+    static onednn_matmul matmul;
+    return onednn_product(&matmul, dnnl_f32, tb, m, n, k, a, b, c);
+}
+
 static int onednn_bf16(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
     static onednn_matmul matmul;
-    return onednn_narrow(&matmul, dnnl_bf16, tb, m, n, k, a, b, c);
+    return onednn_product(&matmul, dnnl_bf16, tb, m, n, k, a, b, c);
 }
 
 static int onednn_f16(mixprec_transpose tb, size_t m, size_t n, size_t k, const void *a, const void *b, void *c) {
     static onednn_matmul matmul;
-    return onednn_narrow(&matmul, dnnl_f16, tb, m, n, k, a, b, c);
+    return onednn_product(&matmul, dnnl_f16, tb, m, n, k, a, b, c);
 }
 
 /* ---- its layers ---- */
@@ -362,6 +362,23 @@ int bench_peers(const bench_peer **peers) {
     }
     *peers = list;
     return count;
+}
+
+const char *bench_peers_missing(void) {
+    return ""
+#ifndef BENCH_OPENBLAS
+           " OpenBLAS"
+#endif
+#ifndef BENCH_BLIS
+           " BLIS"
+#endif
+#ifndef BENCH_ONEDNN
+           " oneDNN"
+#endif
+#ifndef BENCH_FP16
+           " FP16"
+#endif
+        ;
 }
 
 #ifdef BENCH_PROBE

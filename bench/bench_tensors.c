@@ -1,7 +1,7 @@
 /* Whole tensors that training goes over outside of matrix products: shared by the rooms REDUCE, OPTIM and QUANT. All of
    it is limited by memory, so each case runs on arrays that no cache holds (some of QUANT's in L1, too, for their
    arithmetic), beside a loop that only loads and stores the same bytes of the same arrays, in turn: in blocks of 256
-   elements and of 128, of which the faster one counts. */
+   elements, of 128 and, with AVX-512, of 256 by 64 bytes at a time, of which the fastest one counts. */
 #include "bench.h"
 
 /* ---- loading and storing, and nothing else ---- */
@@ -32,12 +32,13 @@
 TOUCH(plain, , words_16)
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
 TOUCH(avx2, __attribute__((target("avx2"))), words_32)
+TOUCH(avx512, __attribute__((target("avx512f"))), words_64)
 #endif
 
 static void touch(const bench_tensor_run *run) {
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__TINYC__)
     if (mixprec_isa_available(MIXPREC_ISA_AVX2)) {
-        touch_avx2(run);
+        (run->wide ? touch_avx512 : touch_avx2)(run);
         return;
     }
 #endif
@@ -73,8 +74,9 @@ static void measure(const char *suite, const char *level, const bench_tensor *ro
     const int in_l1 = !strcmp(level, "L1"), parts = in_l1 ? 1 : BENCH_PARTS;
     const size_t grain = in_l1 ? 256 : 4096 * BENCH_PARTS;
     size_t per_element = 0, moved = 0, n, k, i;
-    bench_timing timings[3];
-    bench_tensor_run runs[3], *run = runs;
+    const int count = mixprec_isa_available(MIXPREC_ISA_AVX512) ? 4 : 3;
+    bench_timing timings[4];
+    bench_tensor_run runs[4], *run = runs;
     unsigned char *memory, *next;
     char name[64];
     double share;
@@ -103,9 +105,10 @@ static void measure(const char *suite, const char *level, const bench_tensor *ro
     }
     snprintf(name, sizeof(name), "%s/%s", row->name, level);
     memset(timings, 0, sizeof(timings));
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < (size_t)count; i++) {
         runs[i] = *run;
-        runs[i].block = i < 2 ? 256 : 128;
+        runs[i].block = i == 2 ? 128 : 256;
+        runs[i].wide = i == 3;
         timings[i].run = i ? run_touch : run_library;
         timings[i].context = &runs[i];
         timings[i].part = in_l1 ? NULL : &runs[i].part;
@@ -116,13 +119,15 @@ static void measure(const char *suite, const char *level, const bench_tensor *ro
     }
     timings[1].key.impl = "load-store";
     timings[2].key.impl = "load-store-128";
-    bench_measure(timings, 3);
-    for (i = 0; i < 3; i++) {
+    timings[3].key.impl = "load-store-avx512";
+    bench_measure(timings, count);
+    for (i = 0; i < (size_t)count; i++) {
         bench_record(&timings[i].key, "gb_per_s", 1e-9 * (double)(n * moved) / timings[i].best);
         bench_record(&timings[i].key, "elements_per_s", (double)n / timings[i].best);
         bench_record(&timings[i].key, "cycles_per_element", timings[i].limit_work / (double)n);
     }
-    share = fmin(timings[1].best, timings[2].best) / timings[0].best;
+    share = fmin(timings[1].best, timings[2].best);
+    share = (count > 3 ? fmin(share, timings[3].best) : share) / timings[0].best;
     bench_record(&timings[0].key, "share_of_load_store", share);
     printf("  %-19s %-5s %6d B %9.3f %7.0f %% %9.2f %8.1f\n", row->name, mixprec_dtype_name(row->dtype), (int)moved,
            timings[0].limit_work / (double)n, 100 * share, 1e-9 * (double)n / timings[0].best,
