@@ -1582,9 +1582,9 @@ MIXPREC_API mixprec_status mixprec_quantize(const mixprec_quantize_desc *desc);
 
 /* The way back: dst = fp32(src * scale of its block), narrowed to dst_type (f32, f16, bf16, e4m3, e5m2) to nearest
    even. src is of a dtype that mixprec_quantize writes, as it writes it; scales as in mixprec_scales, NULL and NULL
-   values meaning 1. Leading dimensions may be 0. dst must overlap neither src nor the scales, gaps between rows included:
-   MIXPREC_ERR_OVERLAP. Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION, MIXPREC_ERR_SIZE;
-   MIXPREC_ERR_SCALE when a scale is NaN, Inf or has a minus sign. */
+   values meaning 1. Leading dimensions may be 0. dst must overlap neither src nor the scales, gaps between rows
+   included: MIXPREC_ERR_OVERLAP. Also: MIXPREC_ERR_NULL, MIXPREC_ERR_DTYPE, MIXPREC_ERR_LEADING_DIMENSION,
+   MIXPREC_ERR_SIZE; MIXPREC_ERR_SCALE when a scale is NaN, Inf or has a minus sign. */
 MIXPREC_API mixprec_status mixprec_dequantize(void *dst, mixprec_dtype dst_type, size_t dst_ld, const void *src,
                                               mixprec_dtype src_type, size_t src_ld, size_t rows, size_t columns,
                                               const mixprec_scales *scales);
@@ -12266,14 +12266,10 @@ static int mixprec_is_across_(const mixprec_small_ *s) {
         return s->n > (one ? 8 : s->m == 2 ? 32 : 64) && s->k > MIXPREC_ACROSS_DEPTH_AVX2_(s->wide);
     if (s->wide)
         return s->n > (one ? 8 : 16) && bytes >= (one || s->n > 128 ? 256 : 768);
-    if (one && amd)
-        return s->n > 16 && bytes >= 16 && (size < 4 || s->n <= 32 || s->n > 48);
+    if (one && !amd && (s->n <= 16 || (size == 4 && s->n > 32 && s->n <= 48)))
+        return s->n >= (size == 4 ? 16 : size == 2 ? 12 : 17) && bytes >= 128;
     if (one)
-        return s->n > 16 && (size < 4 || s->n <= 32 || s->n > 48) ? bytes >= 16
-                                                                  : s->n >= (size == 4   ? 16
-                                                                             : size == 2 ? 12
-                                                                                         : 17) &&
-                                                                        bytes >= 128;
+        return s->n > 16 && bytes >= 16 && (size < 4 || s->n <= 32 || s->n > 48);
     if (!amd)
         return s->n > 16 && s->k >= (s->n > 256 ? 16 : s->n > 64 ? 64 : size == 4 && s->n <= 40 ? 256 : 128);
     return s->n > (size == 4 ? 128 : size == 2 ? 48 : 16) && s->k >= (s->n > 256 ? 16 : 64);
@@ -12307,9 +12303,9 @@ static size_t mixprec_small_ld_(size_t width, size_t size) {
 
 /* Rows that share few sets of the L1 cache are better copied, unless they are no more than a tile's; and rows of B that
    are shorter than a vector, unless few rows of A use them: to load a part of a vector takes time (with AVX-512
-   none). AVX-512's tile requests what the tile after the next one reads, so that all rows but those whole pages apart are
-   best multiplied where they lie: 5 to 28 rows of f64 times 200 x 200 to 500 x 500 in L2 take .4 to .8 of the time, 84
-   .9, f32 from 13 rows on .65 to .9, from L3 f64 .6 to 1 and f32 .8 to 1.2 (a Xeon with AMX). */
+   none). AVX-512's tile requests what the tile after the next one reads, so that for up to 128 rows all but those whole
+   pages apart are best multiplied where they lie: 5 to 28 rows of f64 times 200 x 200 to 500 x 500 in L2 take .4 to .8
+   of the time, 84 .9, f32 from 13 rows on .65 to .9, from L3 f64 .6 to 1.2 and f32 .8 to 1.2 (a Xeon with AMX). */
 static void mixprec_small_bytes_(mixprec_small_ *s) {
     const mixprec_dtype type = s->wide ? MIXPREC_F64 : MIXPREC_F32;
     const size_t size = s->wide ? 8 : 4, depth = mixprec_min_(s->k, MIXPREC_GEMM_KBLOCK);
@@ -12396,7 +12392,6 @@ static int mixprec_small_uncopied_(const mixprec_small_ *s) {
    transposed one. */
 static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
     const int direct = s->kernels->direct && !s->wide, exact = s->kernels->exact_columns[s->wide] != 0;
-    const int amd = mixprec_is_amd_();
     const size_t m = s->m, n = s->n, k = s->k;
     size_t most = s->wide ? 4 : 0; /* rows for which they are faster */
     if (s->dots || !s->b_bytes || (s->trans_b && m <= 4))
@@ -12413,10 +12408,12 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
         return 1;
     if (s->trans_b && !direct)
         return m > 32 || n <= 128;
-    if (s->trans_b && m <= 32)
+    if (s->trans_b && m <= 32) {
+        const int amd = mixprec_is_amd_();
         return n <= 16 || (k % 64 && (m > 16 || amd) && k < (m > 8 && m <= 12 ? 256 : 192)) ||
                (n <= (s->ldb * mixprec_size_of_(s->b_type) % 8192 ? 256 : 100) &&
                 (m > 16 ? m <= 28 : m > 8 && m <= 12 && amd));
+    }
     if (k > MIXPREC_GEMM_SMALL_)
         return !s->trans_b || n <= 16;
     if (direct && !s->trans_b)
@@ -13328,7 +13325,7 @@ MIXPREC_NOINLINE_ void mixprec_small_run_(const mixprec_small_ *s, char *buffer)
             at = s->n - step; /* over columns that are done, where it writes the same again */
         s->kernels->tiny(s->m, mixprec_min_(step, s->n - at), s->k, a, (s->trans_a ? 1 : lda) * size,
                          (s->trans_a ? lda : 1) * size, b + at / tile * s->b_panel + at % tile * size, ldb * size,
-                         !s->b_bytes, (char *)s->t + at * size, s->ldt, s->wide);
+                         !s->b_bytes && s->b_panel == tile * size, (char *)s->t + at * size, s->ldt, s->wide);
     }
 }
 
