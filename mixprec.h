@@ -12410,7 +12410,7 @@ static int mixprec_small_pays_(const mixprec_small_ *s, size_t rows) {
         return m > 32 || n <= 128;
     if (s->trans_b && m <= 32) {
         const int amd = mixprec_is_amd_();
-        return n <= 16 || (k % 64 && (m > 16 || amd) && k < (m > 8 && m <= 12 ? 256 : 192)) ||
+        return n <= 16 || (k % 64 && (m > 16 || amd || k < 40) && k < (m > 8 && m <= 12 ? 256 : 192)) ||
                (n <= (s->ldb * mixprec_size_of_(s->b_type) % 8192 ? 256 : 100) &&
                 (m > 16 ? m <= 28 : m > 8 && m <= 12 && amd));
     }
@@ -16594,8 +16594,7 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
                                           mixprec_extent_ extents[MIXPREC_EXTENTS_]) {
     static const mixprec_gemm_plan_ none = MIXPREC_ZERO_;
     size_t a_size = mixprec_size_of_(d->a_type), b_size = mixprec_size_of_(d->b_type),
-           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, rows, columns, batch, strides[3],
-           sizes[3];
+           c_size = mixprec_size_of_(d->c_type), a_rows, a_columns, b_rows, b_columns, batch, strides[3], sizes[3];
     mixprec_status status;
     int i, same;
     *plan = none;
@@ -16707,15 +16706,17 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
     plan->whole.row_end = d->row_end ? d->row_end : d->m;
     plan->whole.column_end = d->n;
     plan->tasks = d->parallel_for && d->threads ? mixprec_min_(d->threads, MIXPREC_TASKS_) : 1;
-    plan->split = MIXPREC_SPLIT_COLUMNS_;
-    columns = mixprec_gemm_units_(plan, &a_rows, &b_rows);
-    plan->split = MIXPREC_SPLIT_ROWS_;
-    rows = mixprec_gemm_units_(plan, &a_rows, &b_rows);
-    /* Rows, of which each task packs all of B, where they are neither few nor too few for all tasks. */
-    if (batch >= plan->tasks)
-        plan->split = MIXPREC_SPLIT_BATCH_;
-    else if (rows <= 4 || (rows < 2 * plan->tasks && rows < columns && d->triangle == MIXPREC_FULL))
+    plan->split = MIXPREC_SPLIT_BATCH_;
+    if (batch < plan->tasks) {
+        size_t rows, columns;
         plan->split = MIXPREC_SPLIT_COLUMNS_;
+        columns = mixprec_gemm_units_(plan, &a_rows, &b_rows);
+        plan->split = MIXPREC_SPLIT_ROWS_;
+        rows = mixprec_gemm_units_(plan, &a_rows, &b_rows);
+        /* Rows, of which each task packs all of B, where they are neither few nor too few for all tasks. */
+        if (rows <= 4 || (rows < 2 * plan->tasks && rows < columns && d->triangle == MIXPREC_FULL))
+            plan->split = MIXPREC_SPLIT_COLUMNS_;
+    }
     plan->tasks = mixprec_min_(plan->tasks, mixprec_gemm_units_(plan, &a_rows, &b_rows));
     return MIXPREC_OK;
 }
