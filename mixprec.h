@@ -501,7 +501,7 @@ typedef struct mixprec_gemm_desc {
 typedef struct mixprec_scaler {
     float scale;             /* what the loss is multiplied by. 2^16 */
     float min_scale;         /* the scale never falls below this, nor below 2^-126. 2^-14 */
-    float max_scale;         /* the scale never grows beyond this. 2^24 */
+    float max_scale;         /* the scale never grows beyond this; no limit where it is no scale. 2^24 */
     int32_t growth_interval; /* updates without overflow before the scale grows. 2000 */
     double growth_factor;    /* 2.0; 1.0 for a static scale */
     double backoff_factor;   /* 0.5; 1.0 for a static scale */
@@ -2512,8 +2512,8 @@ typedef struct mixprec_kernels_ {
        used so little would cost more than the products. Panels of A are `width` wide, a power of two, direct_width
        where there are several. Rows of B in memory lie `stride` bytes apart; along: they are rows of op(B), or, 2, of
        a packed panel of it, and at most MIXPREC_DIRECT_GROUP_ columns. `scratch` has direct_bytes and
-       direct_bytes_per_row for each row, aligned to 64; without pairs, up to 8 rows that run across those of B need
-       none. May be NULL. */
+       direct_bytes_per_row for each row, aligned to 64; without pairs, panels of A up to 8 wide that run across
+       the rows of B need none. May be NULL. */
     void (*direct)(size_t rows, size_t columns, size_t depth, const float *a, size_t width, const char *b,
                    mixprec_dtype type, size_t stride, int along, float *t, size_t ldt, int first, char *scratch);
     size_t direct_rows, direct_width, direct_bytes, direct_bytes_per_row;
@@ -16713,8 +16713,9 @@ static mixprec_status mixprec_gemm_check_(mixprec_gemm_desc *d, mixprec_gemm_pla
         columns = mixprec_gemm_units_(plan, &a_rows, &b_rows);
         plan->split = MIXPREC_SPLIT_ROWS_;
         rows = mixprec_gemm_units_(plan, &a_rows, &b_rows);
-        /* Rows, of which each task packs all of B, where they are neither few nor too few for all tasks. */
-        if (rows <= 4 || (rows < 2 * plan->tasks && rows < columns && d->triangle == MIXPREC_FULL))
+        /* Rows, of which each task packs all of B, where they are neither few nor too few for all tasks. A triangle has
+           as many as columns, and so has what a query without pointers takes for one. */
+        if (rows <= 4 || (rows < 2 * plan->tasks && rows < columns && d->m != d->n))
             plan->split = MIXPREC_SPLIT_COLUMNS_;
     }
     plan->tasks = mixprec_min_(plan->tasks, mixprec_gemm_units_(plan, &a_rows, &b_rows));
@@ -16987,7 +16988,7 @@ MIXPREC_NOINLINE_ int mixprec_small_in_blocks_(const mixprec_small_ *s, void *c,
             block.b = mixprec_element_(s->b, s->b_type, s->trans_b ? s->ldb : 1, column, 0);
             mixprec_small_bytes_(&block);
             if (!mixprec_small_at_once_(&block, (char *)c + (row * s->ldt + column) * mixprec_size_of_(c_type), c_type))
-                return 0; /* the first one; later ones are not larger */
+                return 0; /* the first one; later ones fit, too: `fixed` has the other operand's copy */
         }
     return 1;
 }

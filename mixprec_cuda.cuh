@@ -1070,7 +1070,10 @@ static bool mixprec_cuda_map_of_(mixprec_cuda_map_ *map, const void *data, const
 #else
         if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &result) != cudaSuccess)
 #endif
+        {
+            (void)cudaGetLastError(); /* see mixprec_cuda_error_ */
             return NULL;
+        }
         return result == cudaDriverEntryPointSuccess ? (encode_function)found : NULL;
     }();
     const cuuint64_t sizes[3] = {size[0], size[1], size[2]}, strides[2] = {stride[0], stride[1]};

@@ -1893,6 +1893,46 @@ static void test_workspace_overlap(void) {
               allowed[with]);
 }
 
+/* A query may leave A and B out, and *least is enough for any. Several tasks; squares, which might be A A^T, and
+   others. */
+static void test_query_without_pointers(void) {
+    enum { MOST = 200, DEPTH = 300 };
+    static const size_t sizes[][2] = {{72, 72}, {100, 100}, {200, 200}, {60, 200}, {200, 60}, {72, 100}};
+    static double of_a[MOST * DEPTH], of_b[MOST * DEPTH], of_c[MOST * MOST];
+    size_t i, least, best, threads, tasks;
+    int t, path;
+    for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (t = 0; t < 4; t++)
+            for (threads = 2; threads <= 32; threads *= 4)
+                for (path = 0; path < ISA_COUNT; path++) {
+                    mixprec_gemm_desc d;
+                    void *workspace;
+                    mixprec_status got;
+                    memset(&d, 0, sizeof d);
+                    d.isa = all_isas[path];
+                    if (d.isa == MIXPREC_ISA_AUTO || !mixprec_isa_available(d.isa))
+                        continue;
+                    d.m = sizes[i][0], d.n = sizes[i][1], d.k = DEPTH;
+                    d.trans_b = MIXPREC_TRANS;
+                    d.a_type = d.b_type = t == 0   ? MIXPREC_F64
+                                          : t == 1 ? MIXPREC_F32
+                                          : t == 2 ? MIXPREC_BF16
+                                                   : MIXPREC_E4M3;
+                    d.c_type = t == 0 ? MIXPREC_F64 : MIXPREC_F32;
+                    d.parallel_for = backwards;
+                    d.parallel_context = &tasks;
+                    d.threads = threads;
+                    CHECK_STATUS("query", mixprec_gemm_workspace(&d, &best, &least), MIXPREC_OK);
+                    d.a = of_a, d.b = of_b, d.c = of_c;
+                    d.workspace = workspace = malloc(least ? least : 1);
+                    d.workspace_size = least;
+                    got = mixprec_gemm_ex(&d);
+                    CHECK(got == MIXPREC_OK, "%zu x %zu, %s, %zu threads, %s: %s", d.m, d.n,
+                          mixprec_dtype_name(d.a_type), threads, mixprec_isa_name(d.isa), mixprec_status_string(got));
+                    free(workspace);
+                }
+}
+
 /* The same where arrays of pointers tell where the matrices are: any one of them, from before the workspace or from
    within it, touches it or has one element in it. */
 static void test_workspace_pointers(void) {
@@ -2417,6 +2457,7 @@ int main(int argc, char **argv) {
         {"gemm_ex: arrays of pointers", test_bad_pointers},
         {"gemm_ex: overlap", test_overlap},
         {"gemm_ex: overlap in large batches", test_overlap_of_many},
+        {"gemm_ex: a query without pointers", test_query_without_pointers},
         {"gemm_ex: overlap with the workspace", test_workspace_overlap},
         {"gemm_ex: overlap with the workspace, arrays of pointers", test_workspace_pointers},
         {"gemm_ex: blocks of one matrix, side by side", test_side_by_side},

@@ -3495,7 +3495,7 @@ static void test_statuses(void) {
     REFUSED(mixprec_cuda_check(), MIXPREC_ERR_DEVICE);
     emulation_device.error = cudaSuccess;
     CHECK(mixprec_cuda_check() == MIXPREC_OK, "the device is there again");
-    /* Nothing is left for the caller's own check to find, but what was there before. */
+    /* Nothing is left for the caller's own check to find, but what was there before a call that asked CUDA nothing. */
     CHECK(cudaGetLastError() == cudaSuccess, "a refused call's error is pending");
     emulation_last_error = cudaErrorInvalidValue;
     REFUSED(mixprec_cuda_convert((char *)z + 1, MIXPREC_F16, x, MIXPREC_F32, 50, NULL), MIXPREC_ERR_CUDA);
